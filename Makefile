@@ -1,0 +1,66 @@
+# slide: one command each to run, test and install the module. `make` alone lists them.
+
+SERVERS ?= redis-7.0 redis-8.2 valkey-8.1 valkey-9.1
+PORT    ?= 6379
+PREFIX  ?= /usr/local
+DESTDIR ?=
+
+# One fixed place for what is built, whatever the caller's environment says.
+export CARGO_TARGET_DIR := $(CURDIR)/target
+
+MODULE    := target/release/libslide.so
+# Where Debian's and Redis's own packages put modules, below their prefix.
+MODULEDIR := $(PREFIX)/lib/redis/modules
+SHAREDIR  := $(PREFIX)/share/slide
+
+.DEFAULT_GOAL := help
+# The targets share target/ and the machine's ports: one at a time, even with -j.
+.NOTPARALLEL:
+.PHONY: help setup build run test test-unit test-servers lint install clean
+
+help: ## Show this list
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: ## Install what building and testing need and is missing (apt; sudo if not root)
+	@scripts/need-rust
+	@scripts/setup-system test
+	@scripts/setup-servers $(SERVERS)
+
+build: ## Build the module: target/release/libslide.so
+	@scripts/need-rust
+	cargo build --release --locked
+
+run: ## Build, then start a server with the module in the foreground (PORT=6379)
+	@scripts/need-rust
+	@scripts/setup-system
+	@$(MAKE) --no-print-directory build
+	@scripts/run-server $(PORT) $(MODULE)
+
+test: ## Run every test, on every server of the matrix (SERVERS="redis-7.0 ..." narrows it)
+	@$(MAKE) --no-print-directory setup build
+	@scripts/run-tests unit $(SERVERS)
+
+test-unit: ## Run the tests that need no server
+	@scripts/need-rust
+	@scripts/run-tests unit
+
+test-servers: ## Run the tests against the servers of the matrix (SERVERS="redis-7.0 ...")
+	@$(MAKE) --no-print-directory setup build
+	@scripts/run-tests $(SERVERS)
+
+lint: ## Check formatting and run clippy; warnings are errors
+	@scripts/need-rust fmt clippy
+	cargo fmt --check
+	cargo clippy --all-targets --locked -- -D warnings
+
+# Does not build, so that `sudo make install` leaves no files of root's in target/.
+install: ## Install what `make build` made (PREFIX=/usr/local, DESTDIR=)
+	@test -f $(MODULE) || { echo "There is no $(MODULE) yet: run 'make build' first." >&2; exit 1; }
+	install -d "$(DESTDIR)$(MODULEDIR)" "$(DESTDIR)$(SHAREDIR)"
+	install -m 755 $(MODULE) "$(DESTDIR)$(MODULEDIR)/libslide.so"
+	sed 's|^loadmodule .*|loadmodule $(MODULEDIR)/libslide.so|' redis.conf.example \
+		> "$(DESTDIR)$(SHAREDIR)/redis.conf.example"
+	chmod 644 "$(DESTDIR)$(SHAREDIR)/redis.conf.example"
+
+clean: ## Remove all that was built and the test servers
+	rm -rf target .servers

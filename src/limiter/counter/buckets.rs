@@ -1,0 +1,213 @@
+//! One window's counts and their spelling as a hash field.
+
+use smallvec::SmallVec;
+
+use crate::limiter::decimal::{self, Text};
+use crate::limiter::units::Window;
+
+/// The most buckets that a window can be divided into.
+pub const MAX_BUCKETS: u64 = 64;
+
+/// The most that one bucket records, 2^57 - 1; a forced call adds nothing beyond it.
+pub const MAX_COUNT: u64 = (1 << 57) - 1;
+
+/// A window and the number of buckets, 1 to [`MAX_BUCKETS`], that it is divided into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Division {
+    window: Window,
+    buckets: u64,
+}
+
+impl Division {
+    /// `None` unless there are 1 to [`MAX_BUCKETS`] buckets.
+    pub fn new(window: Window, buckets: u64) -> Option<Self> {
+        (1..=MAX_BUCKETS)
+            .contains(&buckets)
+            .then_some(Self { window, buckets })
+    }
+
+    /// The window as one bucket: the classic counter.
+    pub fn whole(window: Window) -> Self {
+        Self { window, buckets: 1 }
+    }
+
+    /// The window's length.
+    pub fn window(self) -> Window {
+        self.window
+    }
+
+    /// The number of buckets in the window.
+    pub fn buckets(self) -> u64 {
+        self.buckets
+    }
+
+    /// The field's name: `<window>`, or `<window>/<buckets>` where there is more than one.
+    pub fn field(self) -> Text {
+        let mut name = Text::new();
+        decimal::push(&mut name, self.window.get());
+        if self.buckets > 1 {
+            name.push(b'/');
+            decimal::push(&mut name, self.buckets);
+        }
+        name
+    }
+
+    /// Reads a name that [`Division::field`] spelled.
+    pub fn parse(field: &[u8]) -> Option<Self> {
+        let mut parts = field.split(|byte| *byte == b'/');
+        let window = Window::new(decimal::parse(parts.next()?)?)?;
+        let buckets = match parts.next() {
+            None => 1,
+            Some(buckets) => decimal::parse(buckets).filter(|buckets| *buckets > 1)?,
+        };
+        match parts.next() {
+            None => Self::new(window, buckets),
+            Some(_) => None,
+        }
+    }
+}
+
+/// The counts of the newest bucket and of all before it that still matter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Buckets {
+    /// Which bucket since the epoch the newest is.
+    index: u64,
+    /// One count more than there are buckets in the window, newest first.
+    counts: Counts,
+}
+
+/// The classic counter's two counts need no allocation.
+type Counts = SmallVec<[u64; 2]>;
+
+impl Buckets {
+    /// Nothing recorded up to bucket `index`.
+    pub fn empty(division: Division, index: u64) -> Self {
+        Self {
+            index,
+            counts: (0..=division.buckets).map(|_| 0).collect(),
+        }
+    }
+
+    /// Reads a value that [`Buckets::value`] spelled for this division.
+    pub fn parse(value: &[u8], division: Division) -> Option<Self> {
+        let mut numbers = value.split(|byte| *byte == b':').map(decimal::parse);
+        let index = numbers.next()??;
+        let counts: Counts = numbers
+            .map(|number| number.filter(|count| *count <= MAX_COUNT))
+            .take(capacity(division) + 1)
+            .collect::<Option<_>>()?;
+        (counts.len() == capacity(division)).then_some(Self { index, counts })
+    }
+
+    /// The value `<index>:<count>:…`, newest count first.
+    pub fn value(&self) -> Text {
+        let mut text = Text::new();
+        decimal::push(&mut text, self.index);
+        for count in &self.counts {
+            text.push(b':');
+            decimal::push(&mut text, *count);
+        }
+        text
+    }
+
+    /// Which bucket since the epoch the newest is.
+    pub fn index(&self) -> u64 {
+        self.index
+    }
+
+    /// The counts, newest first.
+    pub fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
+    /// Adds to the newest bucket, up to [`MAX_COUNT`].
+    pub fn add(&mut self, units: u64) {
+        if let Some(newest) = self.counts.first_mut() {
+            *newest = newest.saturating_add(units).min(MAX_COUNT);
+        }
+    }
+
+    /// Makes `index`, which is not earlier, the newest bucket.
+    pub fn advance(&mut self, index: u64) {
+        let length = self.counts.len();
+        let steps = index.saturating_sub(self.index);
+        let steps = usize::try_from(steps).map_or(length, |steps| steps.min(length));
+        self.counts.truncate(length - steps);
+        self.counts.insert_many(0, std::iter::repeat_n(0, steps));
+        self.index = index;
+    }
+
+    /// Makes all that is recorded the count of bucket `index`.
+    pub fn gather(&mut self, index: u64) {
+        let sum = self
+            .counts
+            .iter()
+            .fold(0, |sum: u64, count| sum.saturating_add(*count));
+        self.counts.fill(0);
+        self.index = index;
+        self.add(sum);
+    }
+}
+
+/// How many counts a division keeps.
+fn capacity(division: Division) -> usize {
+    usize::try_from(division.buckets).map_or(usize::MAX, |buckets| buckets.saturating_add(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Buckets, Counts, Division, MAX_BUCKETS, MAX_COUNT};
+    use crate::limiter::units::{MAX_WINDOW_MS, Window};
+    use proptest::prelude::*;
+
+    fn division(window: u64, buckets: u64) -> Division {
+        Division::new(Window::new(window).unwrap(), buckets).unwrap()
+    }
+
+    #[test]
+    fn refuses_what_it_did_not_write() {
+        for field in [
+            "",
+            "0",
+            "060",
+            "60/",
+            "60/1",
+            "60/65",
+            "60/2/2",
+            "/2",
+            "60s",
+            "315576000001",
+        ] {
+            assert_eq!(Division::parse(field.as_bytes()), None, "{field:?}");
+        }
+        let classic = division(60, 1);
+        for value in [
+            "",
+            "1",
+            "1:2",
+            "1:2:3:4",
+            "1:2:",
+            "01:2:3",
+            "1:-2:3",
+            "1:2:144115188075855872",
+        ] {
+            assert_eq!(Buckets::parse(value.as_bytes(), classic), None, "{value:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn reads_what_it_writes(
+            window in 1..=MAX_WINDOW_MS,
+            buckets in 1..=MAX_BUCKETS,
+            index: u64,
+            seed in prop::collection::vec(0..=MAX_COUNT, 65),
+        ) {
+            let division = division(window, buckets);
+            prop_assert_eq!(Division::parse(&division.field()), Some(division));
+            let counts: Counts = seed.into_iter().take(super::capacity(division)).collect();
+            let written = Buckets { index, counts };
+            prop_assert_eq!(Buckets::parse(&written.value(), division), Some(written));
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! One call on a counter: read, judge, then write.
+
+use super::buckets::{Buckets, Division};
+use super::estimate::{Estimate, Ticks};
+use super::store::CounterStore;
+use crate::limiter::tier::{PerTier, Tier, Tiers};
+use crate::limiter::units::{Cost, Timestamp};
+use crate::limiter::verdict::{Standing, Verdict};
+use crate::limiter::{Call, Foreign};
+
+/// A tier and its buckets, brought up to the time of the call.
+#[derive(Debug)]
+struct Field {
+    tier: Tier,
+    division: Division,
+    buckets: Buckets,
+    /// When the call is judged: now, but never before the newest bucket.
+    ticks: Ticks,
+    /// Whether the newest bucket began with this call.
+    begun: bool,
+    /// Whether the dates lay too far in the future, so that all was gathered at now.
+    healed: bool,
+}
+
+impl Field {
+    fn read<S: CounterStore>(store: &mut S, now: Timestamp, tier: Tier) -> Result<Self, Foreign> {
+        let division = Division::whole(tier.window);
+        let ticks = division.ticks(now);
+        let current = division.bucket(ticks);
+        let stored = store.read(division)?;
+        let mut field = Self {
+            tier,
+            division,
+            begun: stored
+                .as_ref()
+                .is_none_or(|buckets| buckets.index() < current),
+            buckets: stored.unwrap_or_else(|| Buckets::empty(division, current)),
+            ticks,
+            healed: false,
+        };
+        let newest = division.start(field.buckets.index());
+        if newest > division.ticks(now + tier.window) {
+            field.buckets.gather(current);
+            field.healed = true;
+        } else if newest > ticks {
+            field.ticks = newest;
+        } else {
+            field.buckets.advance(current);
+        }
+        Ok(field)
+    }
+
+    fn estimate(&self) -> Estimate<'_> {
+        Estimate {
+            division: self.division,
+            buckets: &self.buckets,
+            ticks: self.ticks,
+        }
+    }
+
+    fn standing(&self, cost: Cost, now: Timestamp) -> Standing {
+        let limit = self.tier.limit;
+        Standing {
+            tier: self.tier,
+            remaining: self.estimate().remaining(limit),
+            wait: self.estimate().wait(limit, cost, now),
+            reset: self.estimate().reset(now),
+        }
+    }
+}
+
+/// A call on a counter that has been read and not yet written.
+#[derive(Debug)]
+pub struct CounterCall<'a, S> {
+    store: &'a mut S,
+    now: Timestamp,
+    cost: Cost,
+    fields: PerTier<Field>,
+    over: bool,
+    recorded: bool,
+}
+
+impl<'a, S: CounterStore> CounterCall<'a, S> {
+    /// Reads how each tier stands at `now`.
+    ///
+    /// # Errors
+    /// [`Foreign`] when the store holds something that no counter wrote.
+    pub fn read(
+        store: &'a mut S,
+        now: Timestamp,
+        tiers: &Tiers,
+        cost: Cost,
+    ) -> Result<Self, Foreign> {
+        let fields = tiers
+            .each()
+            .try_map(|tier| Field::read(store, now, *tier))?;
+        let over = fields
+            .iter()
+            .any(|field| field.estimate().is_over(field.tier.limit, cost));
+        Ok(Self {
+            store,
+            now,
+            cost,
+            fields,
+            over,
+            recorded: false,
+        })
+    }
+
+    /// Keeps the counter until its last bucket stops to matter.
+    fn keep(&mut self) {
+        let last = self
+            .fields
+            .iter()
+            .map(|field| field.division.end_of_matter(field.buckets.index()))
+            .max();
+        let healed = self.is_healed();
+        if let Some(needed) = last
+            && (healed || self.store.expiry().is_none_or(|expiry| expiry < needed))
+        {
+            self.store.expire_at(needed);
+        }
+    }
+}
+
+impl<S: CounterStore> Call for CounterCall<'_, S> {
+    fn is_over(&self) -> bool {
+        self.over
+    }
+
+    fn is_healed(&self) -> bool {
+        self.fields.iter().any(|field| field.healed)
+    }
+
+    fn settle(&mut self, record: bool) -> Result<Verdict, Foreign> {
+        self.recorded = record && self.cost.get() > 0;
+        if self.recorded {
+            for field in self.fields.iter_mut() {
+                field.buckets.add(self.cost.get());
+            }
+        }
+        let standings = self
+            .fields
+            .try_map(|field| Ok(field.standing(self.cost, self.now)))?;
+        Ok(Verdict::of(self.over, &standings))
+    }
+
+    fn commit(&mut self) {
+        let mut begun = false;
+        for field in self.fields.iter() {
+            if self.recorded || field.healed {
+                self.store.write(field.division, &field.buckets);
+                begun |= field.begun || field.healed;
+            }
+        }
+        if begun {
+            self.keep();
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The approximate limiter: one count for each bucket of a window, in one packed field.
+//!
+//! A window `w` divided into `n` buckets is aligned to the epoch. In units of `w / n`-ths, that is
+//! with `T = now * n`, bucket `T div w` began `e = T mod w` ago, and the usage is estimated as the
+//! newest `n` buckets and that part of the one before them which the window still covers:
+//!
+//! ```text
+//! estimate * w = c[i-n] * (w - e) + w * (c[i-n+1] + … + c[i])
+//! ```
+//!
+//! Nothing is divided before it is compared, so nothing is rounded.
+
+mod buckets;
+mod call;
+mod estimate;
+mod store;
+#[cfg(test)]
+mod tests;
+
+pub use buckets::{Buckets, Division};
+pub use call::CounterCall;
+pub use store::CounterStore;

@@ -1,0 +1,254 @@
+//! The log in memory against the naive oracle.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::{Entry, LogCall, LogStore};
+use crate::limiter::histories::{History, cost, histories, reply};
+use crate::limiter::tier::Tiers;
+use crate::limiter::units::{Cost, Timestamp};
+use crate::limiter::verdict::{Verdict, Wait};
+use crate::limiter::{Call, Foreign, oracle};
+
+#[derive(Clone, Debug, Default)]
+struct Memory {
+    entries: BTreeMap<i64, Entry>,
+    expiry: Option<Timestamp>,
+    trimmed: usize,
+}
+
+impl LogStore for Memory {
+    fn newest(&mut self) -> Result<Option<Entry>, Foreign> {
+        Ok(self.entries.values().next_back().copied())
+    }
+
+    fn first_after(&mut self, time: Timestamp) -> Result<Option<Entry>, Foreign> {
+        Ok(self
+            .entries
+            .range(time.as_millis() + 1..)
+            .next()
+            .map(|(_, entry)| *entry))
+    }
+
+    fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn count_through(&mut self, time: Timestamp, most: usize) -> usize {
+        self.entries.range(..=time.as_millis()).take(most).count()
+    }
+
+    fn append(&mut self, entry: Entry) {
+        assert!(self.entries.insert(entry.time.as_millis(), entry).is_none());
+    }
+
+    fn replace(&mut self, old: Entry, entry: Entry) {
+        assert_eq!(
+            self.entries.insert(entry.time.as_millis(), entry),
+            Some(old)
+        );
+    }
+
+    fn trim(&mut self, count: usize) {
+        for _ in 0..count {
+            self.entries.pop_first();
+        }
+        assert!(!self.entries.is_empty());
+        self.trimmed = count;
+    }
+
+    fn restart(&mut self, entry: Entry) {
+        self.entries.clear();
+        self.append(entry);
+    }
+
+    fn expiry(&self) -> Option<Timestamp> {
+        self.expiry
+    }
+
+    fn expire_at(&mut self, time: Timestamp) {
+        self.expiry = Some(time);
+    }
+}
+
+fn play(store: &mut Memory, now: i64, tiers: &Tiers, units: Cost, force: bool) -> Verdict {
+    let mut call = LogCall::read(store, Timestamp::from_millis(now), tiers, units).unwrap();
+    let record = force || !call.is_over();
+    let verdict = call.settle(record).unwrap();
+    call.commit();
+    verdict
+}
+
+fn is_over(store: &Memory, now: i64, tiers: &Tiers, units: Cost) -> bool {
+    let mut store = store.clone();
+    LogCall::read(&mut store, Timestamp::from_millis(now), tiers, units)
+        .unwrap()
+        .is_over()
+}
+
+fn agrees_with_the_oracle(history: &History) -> Result<(), TestCaseError> {
+    let tiers = history.tiers();
+    let (mut store, mut log) = (Memory::default(), oracle::Log::new());
+    let mut now = history.start;
+    for step in &history.steps {
+        now = (now + step.elapsed).max(0);
+        let verdict = play(&mut store, now, &tiers, cost(step.cost), step.force);
+        let call = oracle::Call {
+            tiers: &history.tiers,
+            cost: step.cost,
+            force: step.force,
+        };
+        prop_assert_eq!(
+            reply(&verdict),
+            log.call(now, call),
+            "at {} in {:?}",
+            now,
+            step
+        );
+
+        if let Wait::For(wait) = verdict.retry_after {
+            let fits = now + i64::try_from(wait.get()).unwrap();
+            prop_assert!(!is_over(&store, fits, &tiers, cost(step.cost)));
+            if fits > now {
+                prop_assert!(is_over(&store, fits - 1, &tiers, cost(step.cost)));
+            }
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100_000))]
+    #[test]
+    fn every_reply_equals_the_oracles(history in histories()) {
+        agrees_with_the_oracle(&history)?;
+    }
+}
+
+/// Traffic that fills logs far beyond what one call trims.
+fn recorded_times() -> impl Strategy<Value = Vec<i64>> {
+    let burst = (
+        prop_oneof![20 => 0_i64..3, 4 => 3_i64..60, 1 => 100_i64..3_000],
+        1_usize..80,
+    )
+        .prop_map(|(gap, calls)| vec![gap; calls]);
+    prop::collection::vec(burst, 1..40).prop_map(|bursts| {
+        let mut now = 1_000_000;
+        let gaps = bursts.into_iter().flatten();
+        gaps.map(|gap| {
+            now += gap;
+            now
+        })
+        .collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #[test]
+    fn trimming_is_bounded_and_rare_and_expiry_has_slack(times in recorded_times(), window in 4_u64..4_000) {
+        let history = History { tiers: vec![(1 << 40, window)], start: 0, steps: vec![] };
+        let tiers = history.tiers();
+        let mut store = Memory::default();
+        let (mut trims, mut expiries) = (0, 0);
+        for &now in &times {
+            store.trimmed = 0;
+            let expiry = store.expiry;
+            play(&mut store, now, &tiers, Cost::ONE, false);
+
+            let expired = now - i64::try_from(window).unwrap();
+            let live = store.entries.range(expired + 1..).count();
+            let removed = store.trimmed;
+            prop_assert!(removed <= 64);
+            prop_assert!(
+                removed == 64 || store.len() * 4 <= live * 5 + 64 * 4,
+                "{} entries, {live} live, {removed} removed", store.len()
+            );
+            trims += usize::from(removed > 0);
+
+            let kept = store.expiry.unwrap().since(Timestamp::from_millis(now)).get();
+            prop_assert!((window..=window + window / 4).contains(&kept));
+            expiries += u64::from(store.expiry != expiry);
+        }
+        prop_assert!(trims <= times.len() / 32);
+        let span = u64::try_from(times[times.len() - 1] - times[0]).unwrap();
+        prop_assert!(expiries <= 1 + span / (window / 4 + 1));
+    }
+}
+
+#[test]
+fn a_long_log_is_searched_to_the_exact_entry() {
+    let history = History {
+        tiers: vec![(100_000, 1_000_000)],
+        start: 0,
+        steps: vec![],
+    };
+    let tiers = history.tiers();
+    let mut store = Memory::default();
+    for now in 0..100_000_i64 {
+        play(&mut store, now * 7, &tiers, Cost::ONE, false);
+    }
+    for excess in [1, 2, 4, 5, 6, 1_000, 54_321, 99_999, 100_000] {
+        let now = 99_999 * 7;
+        let mut call = LogCall::read(
+            &mut store,
+            Timestamp::from_millis(now),
+            &tiers,
+            cost(excess),
+        )
+        .unwrap();
+        let verdict = call.settle(false).unwrap();
+        let leaves = (i64::try_from(excess).unwrap() - 1) * 7 + 1_000_000;
+        assert_eq!(
+            reply(&verdict).retry_after,
+            leaves - now,
+            "to free {excess}"
+        );
+    }
+}
+
+#[test]
+fn totals_wrap_around() {
+    let tiers = History {
+        tiers: vec![(10, 100)],
+        start: 0,
+        steps: vec![],
+    }
+    .tiers();
+    let mut store = Memory::default();
+    store.append(Entry {
+        time: Timestamp::from_millis(1_000),
+        total: u64::MAX - 1,
+        cost: 3,
+    });
+    let verdict = play(&mut store, 1_010, &tiers, cost(5), false);
+    assert_eq!(verdict.reported.remaining, 2);
+    let verdict = play(&mut store, 1_020, &tiers, cost(3), false);
+    assert!(verdict.limited);
+    assert_eq!(
+        reply(&verdict).retry_after,
+        80,
+        "the first entry frees 3 units"
+    );
+}
+
+#[test]
+fn totals_that_do_not_add_up_are_foreign() {
+    let tiers = History {
+        tiers: vec![(10, 100)],
+        start: 0,
+        steps: vec![],
+    }
+    .tiers();
+    let mut store = Memory::default();
+    for (time, total, cost) in [(1_000, 50, 5), (1_001, 49, 7)] {
+        store.append(Entry {
+            time: Timestamp::from_millis(time),
+            total,
+            cost,
+        });
+    }
+    let read = LogCall::read(&mut store, Timestamp::from_millis(1_002), &tiers, Cost::ONE);
+    assert_eq!(read.err(), Some(Foreign));
+}

@@ -1,0 +1,129 @@
+//! What is counted, and when: each quantity has a type of its own.
+
+use std::ops::Add;
+
+/// The largest limit or cost that a caller can name, 2^53 - 1: exact in every client language.
+pub const MAX_UNITS: u64 = (1 << 53) - 1;
+
+/// The longest window, 10 years, in milliseconds.
+pub const MAX_WINDOW_MS: u64 = 315_576_000_000;
+
+/// Units that a tier allows in its window, 0 to [`MAX_UNITS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit(u64);
+
+impl Limit {
+    /// `None` above [`MAX_UNITS`].
+    pub fn new(units: u64) -> Option<Self> {
+        (units <= MAX_UNITS).then_some(Self(units))
+    }
+
+    /// The number of units.
+    pub fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// Units that one call takes, 0 to [`MAX_UNITS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost(u64);
+
+impl Cost {
+    /// The cost of a call that names none.
+    pub const ONE: Self = Self(1);
+
+    /// `None` above [`MAX_UNITS`].
+    pub fn new(units: u64) -> Option<Self> {
+        (units <= MAX_UNITS).then_some(Self(units))
+    }
+
+    /// The number of units.
+    pub fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// A span of time in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Millis(u64);
+
+impl Millis {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+
+    /// A span of this many milliseconds.
+    pub fn new(ms: u64) -> Self {
+        Self(ms)
+    }
+
+    /// The number of milliseconds.
+    pub fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// The length of a sliding window, 1 ms to [`MAX_WINDOW_MS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Window(u64);
+
+impl Window {
+    /// `None` for 0 and above [`MAX_WINDOW_MS`].
+    pub fn new(ms: u64) -> Option<Self> {
+        (1..=MAX_WINDOW_MS).contains(&ms).then_some(Self(ms))
+    }
+
+    /// The number of milliseconds.
+    pub fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// A point in time: milliseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The latest time that a sorted-set score holds exactly, 2^53 - 1.
+    pub const MAX: Self = Self((1 << 53) - 1);
+
+    /// The point `ms` after the epoch.
+    pub fn from_millis(ms: i64) -> Self {
+        Self(ms)
+    }
+
+    /// Milliseconds since the epoch.
+    pub fn as_millis(self) -> i64 {
+        self.0
+    }
+
+    /// How long after `earlier` this is; nothing if it is not later.
+    pub fn since(self, earlier: Self) -> Millis {
+        Millis(self.0.saturating_sub(earlier.0).try_into().unwrap_or(0))
+    }
+
+    /// The middle of two points, rounded towards the first.
+    pub fn between(first: Self, last: Self) -> Self {
+        first + Millis(last.since(first).0 / 2)
+    }
+
+    /// The start (excluded) of the window that ends here.
+    pub fn before(self, window: Window) -> Self {
+        Self(self.0.saturating_sub_unsigned(window.0))
+    }
+}
+
+impl Add<Window> for Timestamp {
+    type Output = Self;
+
+    fn add(self, window: Window) -> Self {
+        Self(self.0.saturating_add_unsigned(window.0))
+    }
+}
+
+impl Add<Millis> for Timestamp {
+    type Output = Self;
+
+    fn add(self, span: Millis) -> Self {
+        Self(self.0.saturating_add_unsigned(span.0))
+    }
+}

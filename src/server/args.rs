@@ -1,0 +1,59 @@
+//! The words of a command, as bytes.
+
+use std::marker::PhantomData;
+
+use libc::c_int;
+use redis_module::raw::RedisModuleString;
+
+use super::error::Error;
+use super::text::bytes_of;
+
+/// A command's arguments; they live as long as the command.
+#[derive(Clone, Copy, Debug)]
+pub struct Args<'a> {
+    words: &'a [*mut RedisModuleString],
+}
+
+/// The name of a key, as it was given.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyName<'a> {
+    pub(super) raw: *mut RedisModuleString,
+    command: PhantomData<&'a ()>,
+}
+
+impl<'a> Args<'a> {
+    /// # Safety
+    /// `words` points to `count` strings that live for `'a`.
+    pub(super) unsafe fn new(words: *mut *mut RedisModuleString, count: c_int) -> Self {
+        let length = usize::try_from(count).unwrap_or(0);
+        let words = if words.is_null() {
+            &[]
+        } else {
+            // SAFETY: the caller promises that so many strings stand there.
+            unsafe { std::slice::from_raw_parts(words, length) }
+        };
+        Self { words }
+    }
+
+    /// The key, word 1; the command's name is word 0.
+    ///
+    /// # Errors
+    /// When it is missing, which the server's check of the arity does not let happen.
+    pub fn key(self) -> Result<KeyName<'a>, Error> {
+        match self.words.get(1) {
+            Some(raw) => Ok(KeyName {
+                raw: *raw,
+                command: PhantomData,
+            }),
+            None => Err(Error::Argument("key must be given".to_owned())),
+        }
+    }
+
+    /// The words from `index` on.
+    pub fn from(self, index: usize) -> impl Iterator<Item = &'a [u8]> + Clone {
+        self.words.iter().skip(index).map(|word| {
+            // SAFETY: the arguments live for 'a and are not changed.
+            unsafe { bytes_of(*word) }
+        })
+    }
+}

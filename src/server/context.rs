@@ -1,0 +1,130 @@
+//! The running command's view of the server.
+
+use std::ffi::{CStr, CString};
+use std::marker::PhantomData;
+
+use libc::{c_int, c_long};
+use redis_module::raw::{self, RedisModuleCtx};
+
+use super::api::api;
+use super::args::KeyName;
+use super::error::Error;
+use crate::limiter::units::Timestamp;
+
+/// A running command. Lives no longer than it.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    pub(super) raw: *mut RedisModuleCtx,
+    command: PhantomData<&'a ()>,
+}
+
+/// A class of keyspace events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EventClass {
+    Generic,
+    Hash,
+    SortedSet,
+}
+
+impl EventClass {
+    fn flag(self) -> c_int {
+        match self {
+            Self::Generic => raw::NotifyEvent::GENERIC.bits(),
+            Self::Hash => raw::NotifyEvent::HASH.bits(),
+            Self::SortedSet => raw::NotifyEvent::ZSET.bits(),
+        }
+    }
+}
+
+impl Context<'_> {
+    /// # Safety
+    /// `raw` is the context of a command, or of loading, that lasts for the result's lifetime.
+    pub(super) unsafe fn new(raw: *mut RedisModuleCtx) -> Self {
+        Self {
+            raw,
+            command: PhantomData,
+        }
+    }
+
+    /// The server's clock: the time that TIME reports.
+    #[expect(clippy::unused_self, reason = "only a running command may ask")]
+    pub fn now(self) -> Timestamp {
+        // SAFETY: both clocks only read. The first, which stands still while a script or a
+        // transaction runs, is missing on 7.0.
+        let ms = unsafe {
+            match raw::RedisModule_CachedMicroseconds {
+                Some(cached_microseconds) => cached_microseconds() / 1000,
+                None => api!(RedisModule_Milliseconds()),
+            }
+        };
+        Timestamp::from_millis(ms.max(0))
+    }
+
+    /// Fails when new data would have to be refused, as the server does for its own commands.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] over maxmemory, unless an eviction policy makes room.
+    pub fn ensure_memory(self) -> Result<(), Error> {
+        const FULL: u32 = raw::REDISMODULE_CTX_FLAGS_OOM;
+        const EVICTS: u32 = raw::REDISMODULE_CTX_FLAGS_EVICT;
+        // SAFETY: the ratio is a reading.
+        let ratio = unsafe { api!(RedisModule_GetUsedMemoryRatio()) };
+        if ratio <= 1.0 {
+            return Ok(());
+        }
+        // SAFETY: the flags are a reading of the running command's context.
+        let flags = unsafe { api!(RedisModule_GetContextFlags(self.raw)) };
+        let flags = u32::try_from(flags).unwrap_or(0);
+        if flags & FULL != 0 && flags & EVICTS == 0 {
+            return Err(Error::OutOfMemory);
+        }
+        Ok(())
+    }
+
+    /// Opens an array reply of `length` elements.
+    pub fn reply_array(self, length: c_long) {
+        // SAFETY: the running command's context takes replies.
+        unsafe { api!(RedisModule_ReplyWithArray(self.raw, length)) };
+    }
+
+    /// Replies an integer, alone or as an array's next element.
+    pub fn reply_integer(self, value: i64) {
+        // SAFETY: as above.
+        unsafe { api!(RedisModule_ReplyWithLongLong(self.raw, value)) };
+    }
+
+    /// Replies an error.
+    pub(super) fn reply_error(self, error: &Error) {
+        // Quoting leaves no NUL in a sentence; without one this cannot fail.
+        let sentence = CString::new(error.to_string()).unwrap_or_default();
+        // SAFETY: the server copies the sentence.
+        unsafe { api!(RedisModule_ReplyWithError(self.raw, sentence.as_ptr())) };
+    }
+
+    /// Writes a line at level `warning` to the server's log.
+    pub(super) fn log_warning(self, line: &str) {
+        let line = CString::new(line).unwrap_or_default();
+        // SAFETY: the server copies what the format asks for, one string that ends with NUL.
+        unsafe {
+            api!(RedisModule_Log(
+                self.raw,
+                c"warning".as_ptr(),
+                c"%s".as_ptr(),
+                line.as_ptr()
+            ));
+        }
+    }
+
+    /// Tells subscribers of keyspace events what happened to a key.
+    pub(super) fn notify(self, class: EventClass, event: &CStr, key: KeyName<'_>) {
+        // SAFETY: the context and the key's name belong to the running command.
+        unsafe {
+            api!(RedisModule_NotifyKeyspaceEvent(
+                self.raw,
+                class.flag(),
+                event.as_ptr(),
+                key.raw
+            ));
+        }
+    }
+}

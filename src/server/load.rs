@@ -1,0 +1,121 @@
+//! What has to hold, and what is said, before the first command is registered.
+
+use std::ffi::CStr;
+
+use libc::c_int;
+use redis_module::raw::{self, ModuleOptions, RedisModuleCtx};
+
+use super::api::{OK, api};
+use super::command::Command;
+use super::register;
+use super::text::Text;
+
+/// The oldest server that has all that the module calls, as the server numbers its versions.
+const OLDEST_SERVER: c_int = 0x0007_0000;
+
+/// The commands that a call's effects are propagated as, each with words that fit it.
+const EFFECTS: [&[&str]; 6] = [
+    &["ZADD", "key", "1", "member"],
+    &["ZREM", "key", "member"],
+    &["ZREMRANGEBYSCORE", "key", "1", "2"],
+    &["HSET", "key", "field", "value"],
+    &["PEXPIREAT", "key", "1"],
+    &["UNLINK", "key"],
+];
+
+/// The module while the server loads it.
+#[derive(Clone, Copy, Debug)]
+pub struct Loading<'a> {
+    ctx: &'a redis_module::Context,
+}
+
+impl<'a> Loading<'a> {
+    /// Checks the server, and sets how it treats the module.
+    ///
+    /// # Errors
+    /// The sentence for the log if the module cannot work on this server.
+    pub fn begin(ctx: &'a redis_module::Context) -> Result<Self, String> {
+        let loading = Self { ctx };
+        check_version()?;
+        loading.check_effects()?;
+        let options =
+            ModuleOptions::NO_IMPLICIT_SIGNAL_MODIFIED | ModuleOptions::HANDLE_REPL_ASYNC_LOAD;
+        // SAFETY: the context is that of loading. Keys are signalled as changed by the module, and
+        // it keeps nothing outside keys that a replica's loading could invalidate.
+        unsafe { api!(RedisModule_SetModuleOptions(loading.raw(), options.bits())) };
+        Ok(loading)
+    }
+
+    /// Makes an ACL category, where the server has them for modules.
+    ///
+    /// # Errors
+    /// The sentence for the log if the server refuses it.
+    pub fn category(self, name: &CStr) -> Result<(), String> {
+        // SAFETY: the pointer, which 7.0 lacks, is only read; the server copies the name.
+        let status = unsafe {
+            raw::RedisModule_AddACLCategory.map_or(OK, |add| add(self.raw(), name.as_ptr()))
+        };
+        if status == OK {
+            Ok(())
+        } else {
+            Err(format!(
+                "the server refuses the ACL category {}",
+                name.to_string_lossy()
+            ))
+        }
+    }
+
+    /// Registers a command.
+    ///
+    /// # Errors
+    /// The sentence for the log if the server refuses it.
+    pub fn command<C: Command>(self) -> Result<(), String> {
+        register::register::<C>(self.raw())
+    }
+
+    fn raw(self) -> *mut RedisModuleCtx {
+        self.ctx.ctx
+    }
+
+    /// The server looks commands up by their current names and would propagate nothing, silently.
+    fn check_effects(self) -> Result<(), String> {
+        for words in EFFECTS {
+            let texts = words
+                .iter()
+                .map(|word| Text::new(self.raw(), word.as_bytes()));
+            let texts = texts.collect::<Vec<_>>();
+            let mut handles = texts.iter().map(Text::raw).collect::<Vec<_>>();
+            let count = c_int::try_from(handles.len()).unwrap_or(0);
+            let mut keys = 0;
+            // SAFETY: the words live until after the call, and the result is ours to free.
+            let found = unsafe {
+                let positions = api!(RedisModule_GetCommandKeys(
+                    self.raw(),
+                    handles.as_mut_ptr(),
+                    count,
+                    &raw mut keys
+                ));
+                let found = !positions.is_null();
+                api!(RedisModule_Free(positions.cast()));
+                found
+            };
+            if !found {
+                return Err(format!(
+                    "the command {} is renamed away, and replicas and the AOF would miss changes",
+                    words.first().unwrap_or(&"")
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_version() -> Result<(), String> {
+    // SAFETY: the pointer, which servers before 6.2 lack, is only read.
+    let version = unsafe { raw::RedisModule_GetServerVersion.map_or(0, |version| version()) };
+    if version >= OLDEST_SERVER {
+        Ok(())
+    } else {
+        Err("the server is older than 7.0".to_owned())
+    }
+}

@@ -1,0 +1,93 @@
+//! A command's description, as COMMAND INFO and COMMAND DOCS show it.
+
+use std::ffi::CStr;
+
+use libc::c_int;
+
+/// Everything that the server is told of a command.
+#[derive(Clone, Copy, Debug)]
+pub struct Manual {
+    /// `slide.` and a verb.
+    pub name: &'static CStr,
+    /// One sentence.
+    pub summary: &'static CStr,
+    /// In terms of entries, tiers and buckets.
+    pub complexity: &'static CStr,
+    /// The module's first version with it.
+    pub since: &'static CStr,
+    /// The server's flags, separated by spaces.
+    pub flags: &'static CStr,
+    /// ACL categories, separated by spaces, on servers that have them for modules.
+    pub categories: &'static CStr,
+    /// The fewest words, counting the command's name, as a negative number.
+    pub arity: c_int,
+    /// What the command does with its one key, word 1.
+    pub key: KeyUse,
+    /// The words after the name.
+    pub arguments: &'static [Argument],
+}
+
+/// What a command does with its key.
+#[derive(Clone, Copy, Debug)]
+pub enum KeyUse {
+    /// Reads it and may write it.
+    Update,
+}
+
+/// A word, or several that belong together.
+#[derive(Clone, Copy, Debug)]
+pub struct Argument {
+    /// The name in the documentation.
+    pub name: &'static CStr,
+    /// What it is.
+    pub kind: Kind,
+    /// The literal word before it, or that it is.
+    pub token: Option<&'static CStr>,
+    /// Whether it can be left out.
+    pub optional: bool,
+    /// Whether it can be repeated.
+    pub multiple: bool,
+}
+
+/// What an argument is.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// The key.
+    Key,
+    /// An integer.
+    Integer,
+    /// Any text.
+    Text,
+    /// Several arguments in a row.
+    Block(&'static [Argument]),
+}
+
+impl Argument {
+    /// An argument that stands exactly once.
+    pub const fn required(name: &'static CStr, kind: Kind) -> Self {
+        Self {
+            name,
+            kind,
+            token: None,
+            optional: false,
+            multiple: false,
+        }
+    }
+
+    /// An argument that can be left out, begun by a literal word.
+    pub const fn option(name: &'static CStr, token: &'static CStr, kind: Kind) -> Self {
+        Self {
+            name,
+            kind,
+            token: Some(token),
+            optional: true,
+            multiple: false,
+        }
+    }
+
+    /// The same argument, once or more.
+    pub const fn repeated(mut self) -> Self {
+        self.multiple = true;
+        self
+    }
+}

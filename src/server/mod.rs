@@ -1,0 +1,26 @@
+//! The boundary to the server: the only place with `unsafe`.
+//!
+//! Everything above it works with typed keys that close themselves, byte slices that live as long
+//! as the command, and errors that know their own words.
+
+mod api;
+mod args;
+mod command;
+mod context;
+mod counter_key;
+mod error;
+mod key;
+mod load;
+mod log_key;
+mod manual;
+mod register;
+mod text;
+
+pub use args::Args;
+pub use command::Command;
+pub use context::Context;
+pub use counter_key::CounterKey;
+pub use error::{Error, Quoted};
+pub use load::Loading;
+pub use log_key::LogKey;
+pub use manual::{Argument, KeyUse, Kind, Manual};

@@ -1,0 +1,68 @@
+//! The server's strings.
+
+use redis_module::raw::{RedisModuleCtx, RedisModuleString};
+
+use super::api::api;
+
+/// The bytes of a string.
+///
+/// # Safety
+/// `raw` is a string that lives, unchanged, for `'a`.
+pub unsafe fn bytes_of<'a>(raw: *const RedisModuleString) -> &'a [u8] {
+    let mut length = 0;
+    // SAFETY: `raw` is a live string, and `length` outlives the call.
+    let start = unsafe { api!(RedisModule_StringPtrLen(raw, &raw mut length)) };
+    if start.is_null() {
+        return &[];
+    }
+    // SAFETY: the server gives the start of `length` bytes that live with the string.
+    unsafe { std::slice::from_raw_parts(start.cast(), length) }
+}
+
+/// A string of our own, freed when dropped.
+#[derive(Debug)]
+pub struct Text {
+    ctx: *mut RedisModuleCtx,
+    raw: *mut RedisModuleString,
+}
+
+impl Text {
+    /// A copy of `bytes`.
+    pub fn new(ctx: *mut RedisModuleCtx, bytes: &[u8]) -> Self {
+        // SAFETY: `ctx` is the running command's, and the server copies the bytes.
+        let raw = unsafe {
+            api!(RedisModule_CreateString(
+                ctx,
+                bytes.as_ptr().cast(),
+                bytes.len()
+            ))
+        };
+        Self { ctx, raw }
+    }
+
+    /// Takes over a string that the server handed out; `None` if it handed out none.
+    ///
+    /// # Safety
+    /// `raw` is null or a string that the caller has to free.
+    pub unsafe fn adopt(ctx: *mut RedisModuleCtx, raw: *mut RedisModuleString) -> Option<Self> {
+        (!raw.is_null()).then_some(Self { ctx, raw })
+    }
+
+    /// The server's handle, valid as long as this.
+    pub fn raw(&self) -> *mut RedisModuleString {
+        self.raw
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the string lives as long as `self` and nobody else holds it.
+        unsafe { bytes_of(self.raw) }
+    }
+}
+
+impl Drop for Text {
+    fn drop(&mut self) {
+        // SAFETY: the string is ours, and this is the only place that frees it.
+        unsafe { api!(RedisModule_FreeString(self.ctx, self.raw)) }
+    }
+}

@@ -1,0 +1,102 @@
+//! What the module has done since it was loaded, as INFO shows it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One count. Only the server's main thread adds to it.
+#[derive(Debug)]
+pub struct Count(AtomicU64);
+
+impl Count {
+    const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// Counts one more.
+    pub fn increment(&self) {
+        self.add(1);
+    }
+
+    /// Counts `more`.
+    pub fn add(&self, more: u64) {
+        // Cheaper than an atomic addition, which a single writer does not need.
+        let count = self.0.load(Ordering::Relaxed).wrapping_add(more);
+        self.0.store(count, Ordering::Relaxed);
+    }
+
+    /// The count so far.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How the calls of one command ended.
+#[derive(Debug)]
+pub struct Calls {
+    /// Calls under every limit.
+    pub admitted: Count,
+    /// Calls over a limit, whether or not they were recorded all the same.
+    pub limited: Count,
+}
+
+impl Calls {
+    const fn new() -> Self {
+        Self {
+            admitted: Count::new(),
+            limited: Count::new(),
+        }
+    }
+
+    /// Counts one more call.
+    pub fn count(&self, limited: bool) {
+        if limited {
+            self.limited.increment();
+        } else {
+            self.admitted.increment();
+        }
+    }
+}
+
+/// All counts.
+#[derive(Debug)]
+pub struct Stats {
+    /// `SLIDE.LOG`.
+    pub log: Calls,
+    /// `SLIDE.COUNTER`.
+    pub counter: Calls,
+    /// Error replies.
+    pub errors: Count,
+    /// Expired entries removed from logs.
+    pub trimmed_entries: Count,
+    /// Keys whose dates lay too far in the future.
+    pub clock_faults: Count,
+    /// Panics caught at the command boundary.
+    pub panics: Count,
+}
+
+/// The counts of this server.
+pub static STATS: Stats = Stats {
+    log: Calls::new(),
+    counter: Calls::new(),
+    errors: Count::new(),
+    trimmed_entries: Count::new(),
+    clock_faults: Count::new(),
+    panics: Count::new(),
+};
+
+impl Stats {
+    /// Every count under the name that INFO shows.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [
+            ("log_admitted", &self.log.admitted),
+            ("log_limited", &self.log.limited),
+            ("counter_admitted", &self.counter.admitted),
+            ("counter_limited", &self.counter.limited),
+            ("errors", &self.errors),
+            ("trimmed_entries", &self.trimmed_entries),
+            ("clock_faults", &self.clock_faults),
+            ("panics", &self.panics),
+        ]
+        .into_iter()
+        .map(|(name, count)| (name, count.get()))
+    }
+}

@@ -1,0 +1,92 @@
+//! Naive oracles of the two limiters, written from the rules alone.
+//!
+//! They keep every recorded cost and add it up again for each question, search for waits instead of
+//! solving for them, and share nothing with the production code, so that agreement means something.
+//!
+//! Nothing is forgotten here. On a server a key goes away once everything in it has expired, and a
+//! clock that then steps back finds nothing, where the oracle would still find the old entries. A
+//! history that is compared with a server must start afresh, or not step back, while `may_forget`.
+
+// Each test crate includes it whole and uses a part; a broken oracle may as well panic.
+#![allow(
+    dead_code,
+    unused_imports,
+    clippy::expect_used,
+    clippy::indexing_slicing
+)]
+
+mod counter;
+mod log;
+
+pub use counter::Counter;
+pub use log::Log;
+
+/// The five integers of a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reply {
+    pub limited: i64,
+    pub limit: i64,
+    pub remaining: i64,
+    pub retry_after: i64,
+    pub reset_after: i64,
+}
+
+/// What a caller asks: tiers of (limit, window in ms), the cost, and FORCE.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    pub tiers: &'a [(u64, u64)],
+    pub cost: u64,
+    pub force: bool,
+}
+
+impl Call<'_> {
+    fn longest(&self) -> i128 {
+        self.tiers
+            .iter()
+            .map(|tier| i128::from(tier.1))
+            .max()
+            .expect("at least one tier")
+    }
+}
+
+/// One tier after the call. A wait of `None` is never.
+struct Judged {
+    limit: u64,
+    remaining: i128,
+    wait: Option<i128>,
+    reset: i128,
+}
+
+/// The reply over all tiers: a limited call reports the tier with the longest wait, an admitted one
+/// the tier with the fewest units left; of equals the first given.
+fn report(limited: bool, tiers: &[Judged]) -> Reply {
+    let rank = |tier: &Judged| tier.wait.unwrap_or(i128::MAX);
+    let longest = tiers.iter().map(rank).max().expect("at least one tier");
+    let fewest = tiers
+        .iter()
+        .map(|tier| tier.remaining)
+        .min()
+        .expect("at least one tier");
+    let reported = tiers
+        .iter()
+        .find(|tier| {
+            if limited {
+                rank(tier) == longest
+            } else {
+                tier.remaining == fewest
+            }
+        })
+        .expect("some tier is the extreme one");
+    let int = |value: i128| i64::try_from(value).expect("a reply fits 64 bits");
+    Reply {
+        limited: i64::from(limited),
+        limit: int(i128::from(reported.limit)),
+        remaining: int(reported.remaining),
+        retry_after: if longest == i128::MAX {
+            -1
+        } else {
+            int(longest)
+        },
+        reset_after: int(reported.reset),
+    }
+}
