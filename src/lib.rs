@@ -10,12 +10,15 @@
 mod commands;
 mod limiter;
 mod server;
+mod settings;
 mod stats;
 
+use redis_module::configuration::{ConfigurationFlags, register_bool_configuration};
 use redis_module::{Context, InfoContext, RedisResult, RedisString, Status};
 use redis_module_macros::info_command_handler;
 
 use server::Loading;
+use settings::ENFORCE;
 use stats::STATS;
 
 /// The version that MODULE LIST shows: major * 10000 + minor * 100 + patch.
@@ -73,7 +76,12 @@ fn load(ctx: &Context, args: &[RedisString]) -> Result<(), String> {
     let loading = Loading::begin(ctx)?;
     loading.category(c"slide")?;
     loading.command::<commands::Log>()?;
-    loading.command::<commands::Counter>()
+    loading.command::<commands::Counter>()?;
+    loading.command::<commands::Peek>()?;
+    loading.command::<commands::Refund>()?;
+    let unrestricted = ConfigurationFlags::DEFAULT;
+    register_bool_configuration(ctx, "enforce", &ENFORCE, true, unrestricted, None);
+    loading.apply_configuration()
 }
 
 #[info_command_handler]

@@ -63,6 +63,12 @@ pub struct Stats {
     pub log: Calls,
     /// `SLIDE.COUNTER`.
     pub counter: Calls,
+    /// `SLIDE.PEEK`.
+    pub peeked: Count,
+    /// Calls recorded although they were over a limit.
+    pub forced: Count,
+    /// Units that `SLIDE.REFUND` gave back.
+    pub refunded_units: Count,
     /// Error replies.
     pub errors: Count,
     /// Expired entries removed from logs.
@@ -77,6 +83,9 @@ pub struct Stats {
 pub static STATS: Stats = Stats {
     log: Calls::new(),
     counter: Calls::new(),
+    peeked: Count::new(),
+    forced: Count::new(),
+    refunded_units: Count::new(),
     errors: Count::new(),
     trimmed_entries: Count::new(),
     clock_faults: Count::new(),
@@ -91,6 +100,9 @@ impl Stats {
             ("log_limited", &self.log.limited),
             ("counter_admitted", &self.counter.admitted),
             ("counter_limited", &self.counter.limited),
+            ("peeked", &self.peeked),
+            ("forced", &self.forced),
+            ("refunded_units", &self.refunded_units),
             ("errors", &self.errors),
             ("trimmed_entries", &self.trimmed_entries),
             ("clock_faults", &self.clock_faults),

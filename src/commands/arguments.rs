@@ -1,5 +1,7 @@
 //! From words to a request: every argument is parsed here, once.
 
+use std::num::NonZeroU64;
+
 use crate::limiter::decimal;
 use crate::limiter::tier::{MAX_TIERS, Tier, TierError, Tiers};
 use crate::limiter::units::{Cost, Limit, MAX_UNITS, MAX_WINDOW_MS, Window};
@@ -12,6 +14,10 @@ pub struct Request {
     pub tiers: Tiers,
     /// The units that it takes.
     pub cost: Cost,
+    /// Whether to record it even over a limit.
+    pub force: bool,
+    /// Whether to reply headers too.
+    pub headers: bool,
 }
 
 /// A word that can stand after the tiers, each at most once and in any order.
@@ -19,12 +25,18 @@ pub struct Request {
 pub enum Keyword {
     /// `COST n`.
     Cost,
+    /// `FORCE`.
+    Force,
+    /// `HEADERS`.
+    Headers,
 }
 
 impl Keyword {
     fn spelling(self) -> &'static str {
         match self {
             Self::Cost => "COST",
+            Self::Force => "FORCE",
+            Self::Headers => "HEADERS",
         }
     }
 }
@@ -53,13 +65,15 @@ pub fn parse<'a>(
         })?;
     }
 
-    let mut cost = None;
+    let (mut cost, mut force, mut headers) = (None, false, false);
     while let Some(word) = words.next() {
         let option = known
             .iter()
             .find(|known| word.eq_ignore_ascii_case(known.spelling().as_bytes()));
         let repeated = match option {
             Some(Keyword::Cost) => cost.replace(parse_cost(words.next())?).is_some(),
+            Some(Keyword::Force) => std::mem::replace(&mut force, true),
+            Some(Keyword::Headers) => std::mem::replace(&mut headers, true),
             None if begins_tier(word) => {
                 return Err(argument(format!(
                     "syntax error: tiers stand before the options, got {}",
@@ -83,7 +97,21 @@ pub fn parse<'a>(
     Ok(Request {
         tiers,
         cost: cost.unwrap_or(Cost::ONE),
+        force,
+        headers,
     })
+}
+
+/// Reads how many units a refund asks for.
+///
+/// # Errors
+/// The argument, its range and what was found.
+pub fn parse_units<'a>(mut words: impl Iterator<Item = &'a [u8]>) -> Result<NonZeroU64, Error> {
+    let word = words.next();
+    word.and_then(decimal::parse)
+        .filter(|units| *units <= MAX_UNITS)
+        .and_then(NonZeroU64::new)
+        .ok_or_else(|| out_of_range("units", 1, word))
 }
 
 /// A word that begins so is meant as a number, even if it is none.
@@ -101,18 +129,18 @@ fn tier<'a>(words: &mut impl Iterator<Item = &'a [u8]>) -> Result<Tier, Error> {
 fn parse_limit(word: Option<&[u8]>) -> Result<Limit, Error> {
     word.and_then(decimal::parse)
         .and_then(Limit::new)
-        .ok_or_else(|| out_of_range("limit", word))
+        .ok_or_else(|| out_of_range("limit", 0, word))
 }
 
 fn parse_cost(word: Option<&[u8]>) -> Result<Cost, Error> {
     word.and_then(decimal::parse)
         .and_then(Cost::new)
-        .ok_or_else(|| out_of_range("cost", word))
+        .ok_or_else(|| out_of_range("cost", 0, word))
 }
 
-fn out_of_range(name: &str, word: Option<&[u8]>) -> Error {
+fn out_of_range(name: &str, least: u64, word: Option<&[u8]>) -> Error {
     argument(format!(
-        "{name} must be an integer from 0 to {MAX_UNITS}, got {}",
+        "{name} must be an integer from {least} to {MAX_UNITS}, got {}",
         Quoted(word)
     ))
 }
@@ -149,11 +177,13 @@ fn argument(sentence: String) -> Error {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Keyword, parse};
+    use super::{Keyword, parse, parse_units};
+
+    const ALL: &[Keyword] = &[Keyword::Cost, Keyword::Force, Keyword::Headers];
 
     fn read(line: &str) -> Result<(Vec<(u64, u64)>, u64), String> {
         let words = line.split(' ').filter(|word| !word.is_empty());
-        parse(words.map(str::as_bytes), &[Keyword::Cost])
+        parse(words.map(str::as_bytes), ALL)
             .map(|request| {
                 let tiers = request.tiers.each().iter();
                 let tiers = tiers.map(|tier| (tier.limit.get(), tier.window.get()));
@@ -267,6 +297,30 @@ mod tests {
     }
 
     #[test]
+    fn options_are_taken_only_where_they_are_known() {
+        let words = || b"1 1s headers COST 0 Force".split(|byte| *byte == b' ');
+        let request = parse(words(), ALL).unwrap();
+        assert!(request.headers && request.force);
+        assert_eq!(request.cost.get(), 0);
+        let error = parse(words(), &[Keyword::Cost, Keyword::Headers]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "ERR syntax error: unknown option 'Force'"
+        );
+    }
+
+    #[test]
+    fn a_refund_is_of_at_least_one_unit() {
+        let read = |word: &str| parse_units(std::iter::once(word.as_bytes()));
+        assert_eq!(read("9007199254740991").map(u64::from), Ok((1 << 53) - 1));
+        for found in ["0", "-1", "1.5", "9007199254740992"] {
+            let error = read(found).unwrap_err().to_string();
+            let range = "ERR units must be an integer from 1 to 9007199254740991";
+            assert_eq!(error, format!("{range}, got '{found}'"));
+        }
+    }
+
+    #[test]
     fn quotes_64_bytes_and_no_byte_that_is_not_printable() {
         let long = [b'x'; 100];
         let error = parse([&long[..], b"1"].into_iter(), &[]).unwrap_err();
@@ -289,7 +343,7 @@ mod tests {
             ],
             0..40,
         )) {
-            if let Err(error) = parse(words.iter().map(Vec::as_slice), &[Keyword::Cost]) {
+            if let Err(error) = parse(words.iter().map(Vec::as_slice), ALL) {
                 let error = error.to_string();
                 prop_assert!(error.starts_with("ERR "));
                 prop_assert!(error.bytes().all(|byte| (32..127).contains(&byte)));

@@ -1,13 +1,14 @@
 //! `SLIDE.COUNTER`: the approximate limiter.
 
+use super::answer::carry_out;
 use super::arguments::{self, Keyword};
-use super::{COST, KEY, TIERS, carry_out, reply};
+use super::{COST, FORCE, HEADERS, KEY, TIERS};
 use crate::limiter::Foreign;
 use crate::limiter::counter::CounterCall;
-use crate::server::{Args, Command, Context, CounterKey, Error, KeyUse, Manual};
+use crate::server::{Args, Command, Context, CounterKey, Error, Key, KeyUse, Manual};
 use crate::stats::STATS;
 
-/// `SLIDE.COUNTER key limit window [limit window ...] [COST n]`.
+/// `SLIDE.COUNTER key limit window [limit window ...] [COST n] [FORCE] [HEADERS]`.
 #[derive(Debug)]
 pub struct Counter;
 
@@ -21,22 +22,20 @@ impl Command for Counter {
         categories: c"slide write fast",
         arity: -4,
         key: KeyUse::Update,
-        arguments: &[KEY, TIERS, COST],
+        arguments: &[KEY, TIERS, COST, FORCE, HEADERS],
     };
 
     fn run(ctx: Context<'_>, args: Args<'_>) -> Result<(), Error> {
-        let request = arguments::parse(args.from(2), &[Keyword::Cost])?;
-        let mut key = CounterKey::open(ctx, args.key()?)?;
-        let mut call = CounterCall::read(&mut key, ctx.now(), &request.tiers, request.cost)
-            .map_err(|Foreign| Error::ForeignHash)?;
-        let verdict = carry_out(
-            ctx,
-            &mut call,
-            request.cost,
-            &STATS.counter,
-            Error::ForeignHash,
-        )?;
-        reply(ctx, &verdict);
+        let options = [Keyword::Cost, Keyword::Force, Keyword::Headers];
+        let request = arguments::parse(args.from(2), &options)?;
+        let name = args.key()?;
+        let mut key = CounterKey::new(Key::open(ctx, name))?;
+        let now = ctx.now();
+        let foreign = Error::ForeignHash;
+        let mut call = CounterCall::read(&mut key, now, &request.tiers, request.cost)
+            .map_err(|Foreign| foreign.clone())?;
+        let answer = carry_out(ctx, name, now, &request, &mut call, &STATS.counter, foreign)?;
+        answer.reply(ctx);
         Ok(())
     }
 }

@@ -1,13 +1,14 @@
 //! `SLIDE.LOG`: the exact limiter.
 
+use super::answer::carry_out;
 use super::arguments::{self, Keyword};
-use super::{COST, KEY, TIERS, carry_out, reply};
+use super::{COST, FORCE, HEADERS, KEY, TIERS};
 use crate::limiter::Foreign;
 use crate::limiter::log::LogCall;
-use crate::server::{Args, Command, Context, Error, KeyUse, LogKey, Manual};
+use crate::server::{Args, Command, Context, Error, Key, KeyUse, LogKey, Manual};
 use crate::stats::STATS;
 
-/// `SLIDE.LOG key limit window [limit window ...] [COST n]`.
+/// `SLIDE.LOG key limit window [limit window ...] [COST n] [FORCE] [HEADERS]`.
 #[derive(Debug)]
 pub struct Log;
 
@@ -15,28 +16,26 @@ impl Command for Log {
     const MANUAL: Manual = Manual {
         name: c"slide.log",
         summary: c"Admits or limits a call by an exact sliding window, and records it if admitted.",
-        complexity: c"O(T*log(N)) with T tiers and N entries in the log, whatever the cost; a search for a wait adds O(log(W)*log(N)) with W the window in milliseconds.",
+        complexity: c"O(T*log(N)) with T tiers and N entries in the log, whatever the cost; finding a wait adds O(log(W)*log(N)) with W the window in milliseconds.",
         since: c"0.1.0",
         flags: c"write fast",
         categories: c"slide write fast",
         arity: -4,
         key: KeyUse::Update,
-        arguments: &[KEY, TIERS, COST],
+        arguments: &[KEY, TIERS, COST, FORCE, HEADERS],
     };
 
     fn run(ctx: Context<'_>, args: Args<'_>) -> Result<(), Error> {
-        let request = arguments::parse(args.from(2), &[Keyword::Cost])?;
-        let mut key = LogKey::open(ctx, args.key()?)?;
-        let mut call = LogCall::read(&mut key, ctx.now(), &request.tiers, request.cost)
-            .map_err(|Foreign| Error::ForeignSortedSet)?;
-        let verdict = carry_out(
-            ctx,
-            &mut call,
-            request.cost,
-            &STATS.log,
-            Error::ForeignSortedSet,
-        )?;
-        reply(ctx, &verdict);
+        let options = [Keyword::Cost, Keyword::Force, Keyword::Headers];
+        let request = arguments::parse(args.from(2), &options)?;
+        let name = args.key()?;
+        let mut key = LogKey::new(Key::open(ctx, name))?;
+        let now = ctx.now();
+        let foreign = Error::ForeignSortedSet;
+        let mut call = LogCall::read(&mut key, now, &request.tiers, request.cost)
+            .map_err(|Foreign| foreign.clone())?;
+        let answer = carry_out(ctx, name, now, &request, &mut call, &STATS.log, foreign)?;
+        answer.reply(ctx);
         Ok(())
     }
 }

@@ -14,6 +14,8 @@ pub struct Step {
     pub elapsed: i64,
     pub cost: u64,
     pub force: bool,
+    /// Units to give back before the call.
+    pub refund: Option<u64>,
 }
 
 /// Calls by one client on one key.
@@ -104,9 +106,16 @@ fn step(window: i64) -> impl Strategy<Value = Step> {
         1 => 100_u64..400,
         1 => Just((1_u64 << 53) - 1),
     ];
-    (elapsed, cost, prop::bool::weighted(0.1)).prop_map(|(elapsed, cost, force)| Step {
-        elapsed,
-        cost,
-        force,
-    })
+    let refund = prop::option::weighted(
+        0.15,
+        prop_oneof![6 => 1_u64..6, 1 => 1_u64..400, 1 => Just((1_u64 << 53) - 1)],
+    );
+    (elapsed, cost, prop::bool::weighted(0.15), refund).prop_map(
+        |(elapsed, cost, force, refund)| Step {
+            elapsed,
+            cost,
+            force,
+            refund,
+        },
+    )
 }

@@ -17,7 +17,9 @@ mod oracle;
 #[cfg(test)]
 mod histories;
 
-use verdict::Verdict;
+use tier::Tier;
+use units::Cost;
+use verdict::{Verdict, Wait};
 
 /// The store holds something that no limiter wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +38,12 @@ pub trait Call {
     /// # Errors
     /// [`Foreign`] when a further read finds something that no limiter wrote.
     fn settle(&mut self, record: bool) -> Result<Verdict, Foreign>;
+
+    /// Until a call of `cost` units would fit this one tier of the call, once settled.
+    ///
+    /// # Errors
+    /// As for [`Call::settle`].
+    fn wait_for(&mut self, tier: Tier, cost: Cost) -> Result<Wait, Foreign>;
 
     /// Writes what was decided, and what a clock fault calls for.
     fn commit(&mut self);

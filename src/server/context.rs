@@ -24,6 +24,7 @@ pub(super) enum EventClass {
     Generic,
     Hash,
     SortedSet,
+    Module,
 }
 
 impl EventClass {
@@ -32,6 +33,7 @@ impl EventClass {
             Self::Generic => raw::NotifyEvent::GENERIC.bits(),
             Self::Hash => raw::NotifyEvent::HASH.bits(),
             Self::SortedSet => raw::NotifyEvent::ZSET.bits(),
+            Self::Module => raw::NotifyEvent::MODULE.bits(),
         }
     }
 }
@@ -82,7 +84,8 @@ impl Context<'_> {
     }
 
     /// Opens an array reply of `length` elements.
-    pub fn reply_array(self, length: c_long) {
+    pub fn reply_array(self, length: usize) {
+        let length = c_long::try_from(length).unwrap_or(0);
         // SAFETY: the running command's context takes replies.
         unsafe { api!(RedisModule_ReplyWithArray(self.raw, length)) };
     }
@@ -91,6 +94,30 @@ impl Context<'_> {
     pub fn reply_integer(self, value: i64) {
         // SAFETY: as above.
         unsafe { api!(RedisModule_ReplyWithLongLong(self.raw, value)) };
+    }
+
+    /// Replies text, as an element of an array or a map.
+    pub fn reply_text(self, text: &str) {
+        // SAFETY: as above; the server copies the text.
+        unsafe {
+            api!(RedisModule_ReplyWithStringBuffer(
+                self.raw,
+                text.as_ptr().cast(),
+                text.len()
+            ));
+        }
+    }
+
+    /// Opens a map reply of `length` pairs; RESP2 shows it as a flat array.
+    pub fn reply_map(self, length: usize) {
+        let length = c_long::try_from(length).unwrap_or(0);
+        // SAFETY: as above.
+        unsafe { api!(RedisModule_ReplyWithMap(self.raw, length)) };
+    }
+
+    /// Tells subscribers of keyspace events that a call on this key was over a limit.
+    pub fn notify_limited(self, key: KeyName<'_>) {
+        self.notify(EventClass::Module, c"slide.limited", key);
     }
 
     /// Replies an error.

@@ -5,8 +5,7 @@ use std::ffi::c_void;
 use redis_module::raw::{self, RedisModuleKey, RedisModuleString};
 
 use super::api::api;
-use super::args::KeyName;
-use super::context::{Context, EventClass};
+use super::context::EventClass;
 use super::error::Error;
 use super::key::{Holds, Key};
 use super::text::{Text, bytes_of};
@@ -21,12 +20,11 @@ pub struct CounterKey<'a> {
 }
 
 impl<'a> CounterKey<'a> {
-    /// Opens the key.
+    /// Takes the key as a counter's.
     ///
     /// # Errors
     /// [`Error::WrongType`] if it holds anything but a hash.
-    pub fn open(ctx: Context<'a>, name: KeyName<'a>) -> Result<Self, Error> {
-        let key = Key::open(ctx, name);
+    pub fn new(key: Key<'a>) -> Result<Self, Error> {
         match key.holds() {
             Holds::Nothing | Holds::Hash => Ok(Self { key }),
             Holds::SortedSet | Holds::Other => Err(Error::WrongType),
@@ -49,28 +47,27 @@ impl<'a> CounterKey<'a> {
         }
     }
 
-    /// Whether the first few fields are a counter's.
-    fn is_a_counters(&mut self) -> bool {
-        let mut sample = Sample::default();
-        // SAFETY: the key is open and a hash; the callback gets the sample, which outlives the
-        // scan, and changes nothing else. The cursor is freed after its last use.
+    /// Reads fields one after the other: all, or about the first few.
+    fn scan(&mut self, enough: usize) -> Result<Vec<(Division, Buckets)>, Foreign> {
+        let mut found = Scan {
+            enough,
+            fields: Ok(Vec::new()),
+        };
+        // SAFETY: the key is open and a hash; the callback gets `found`, which outlives the scan
+        // and which nothing else uses meanwhile. The cursor is freed after its last use.
         unsafe {
             let cursor = api!(RedisModule_ScanCursorCreate());
-            let mut steps = 0;
-            while sample.seen == 0
-                && steps < MOST_SCAN_STEPS
+            while !found.is_done()
                 && api!(RedisModule_ScanKey(
                     self.key.raw(),
                     cursor,
-                    Some(inspect),
-                    (&raw mut sample).cast()
+                    Some(visit),
+                    (&raw mut found).cast()
                 )) == 1
-            {
-                steps += 1;
-            }
+            {}
             api!(RedisModule_ScanCursorDestroy(cursor));
         }
-        sample.seen > 0 && !sample.foreign
+        found.fields
     }
 }
 
@@ -84,9 +81,16 @@ impl CounterStore for CounterKey<'_> {
             Some(value) => Buckets::parse(value.bytes(), division)
                 .map(Some)
                 .ok_or(Foreign),
-            None if self.is_a_counters() => Ok(None),
-            None => Err(Foreign),
+            // A hash without the field may still be anybody's.
+            None => self.scan(SAMPLE).map(|_| None),
         }
+    }
+
+    fn read_all(&mut self) -> Result<Vec<(Division, Buckets)>, Foreign> {
+        if self.key.holds() == Holds::Nothing {
+            return Ok(Vec::new());
+        }
+        self.scan(usize::MAX)
     }
 
     fn write(&mut self, division: Division, buckets: &Buckets) {
@@ -128,36 +132,48 @@ impl CounterStore for CounterKey<'_> {
 const NO_FLAGS: libc::c_int = raw::REDISMODULE_HASH_NONE as libc::c_int;
 
 /// How many of a hash's fields are looked at to tell whose it is.
-const SAMPLE: u32 = 4;
+const SAMPLE: usize = 4;
 
-/// How often a scan may come back empty: tables are at least a tenth full.
-const MOST_SCAN_STEPS: u32 = 100;
+/// What a scan has found in a hash.
+#[derive(Debug)]
+struct Scan {
+    enough: usize,
+    fields: Result<Vec<(Division, Buckets)>, Foreign>,
+}
 
-/// What a scan has seen of a hash.
-#[derive(Debug, Default)]
-struct Sample {
-    seen: u32,
-    foreign: bool,
+impl Scan {
+    fn is_done(&self) -> bool {
+        self.fields
+            .as_ref()
+            .map_or(true, |fields| fields.len() >= self.enough)
+    }
+
+    fn take(&mut self, field: &[u8], value: &[u8]) {
+        let read = Division::parse(field)
+            .and_then(|division| Some((division, Buckets::parse(value, division)?)));
+        match (&mut self.fields, read) {
+            (Ok(fields), Some(read)) => fields.push(read),
+            (fields, _) => *fields = Err(Foreign),
+        }
+    }
 }
 
 /// Looks at one field of a scan.
 ///
 /// # Safety
-/// `sample` points to a [`Sample`] that nothing else uses; the strings, where not null, are alive.
-unsafe extern "C" fn inspect(
+/// `scan` points to a [`Scan`] that nothing else uses; the strings, where not null, are alive.
+unsafe extern "C" fn visit(
     _key: *mut RedisModuleKey,
     field: *mut RedisModuleString,
     value: *mut RedisModuleString,
-    sample: *mut c_void,
+    scan: *mut c_void,
 ) {
-    // SAFETY: the caller of the scan passes its sample, and waits for the scan to end.
-    let sample = unsafe { &mut *sample.cast::<Sample>() };
-    if sample.seen == SAMPLE || field.is_null() || value.is_null() {
+    // SAFETY: the scan passes what its caller gave it, and that waits for the scan to end.
+    let scan = unsafe { &mut *scan.cast::<Scan>() };
+    if scan.is_done() || field.is_null() || value.is_null() {
         return;
     }
     // SAFETY: the server's strings live until the callback returns.
     let (field, value) = unsafe { (bytes_of(field), bytes_of(value)) };
-    let buckets = Division::parse(field).and_then(|division| Buckets::parse(value, division));
-    sample.seen += 1;
-    sample.foreign |= buckets.is_none();
+    scan.take(field, value);
 }

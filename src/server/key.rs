@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 
+use libc::c_int;
 use redis_module::raw::{self, RedisModuleKey};
 
 use super::api::api;
@@ -12,9 +13,13 @@ use crate::limiter::units::Timestamp;
 /// What a key holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
+    /// It is missing.
     Nothing,
+    /// A hash.
     Hash,
+    /// A sorted set.
     SortedSet,
+    /// Any other type.
     Other,
 }
 
@@ -23,62 +28,79 @@ pub enum Holds {
 /// Closing tells watchers and tracking clients that it changed, if [`Key::changed`] was called.
 #[derive(Debug)]
 pub struct Key<'a> {
-    pub ctx: Context<'a>,
-    pub name: KeyName<'a>,
+    pub(super) ctx: Context<'a>,
+    pub(super) name: KeyName<'a>,
     raw: *mut RedisModuleKey,
+    holds: Holds,
     changed: bool,
 }
 
 impl<'a> Key<'a> {
+    /// Opens a key for reading and writing; it may be missing.
     pub fn open(ctx: Context<'a>, name: KeyName<'a>) -> Self {
         let mode = raw::KeyMode::READ | raw::KeyMode::WRITE;
-        // SAFETY: the context and the name belong to the running command. Opened for writing, a
-        // key that does not exist gives a handle too.
-        let raw = unsafe { api!(RedisModule_OpenKey(ctx.raw, name.raw, mode.bits())) };
+        Self::with_mode(ctx, name, mode.bits())
+    }
+
+    /// Opens a key only to look at it: not even its last use, nor its expiry, takes effect. Nothing
+    /// may be written to it.
+    pub fn open_to_peek(ctx: Context<'a>, name: KeyName<'a>) -> Self {
+        let leave_alone = raw::REDISMODULE_OPEN_KEY_NOTOUCH | raw::REDISMODULE_OPEN_KEY_NOEXPIRE;
+        let leave_alone = c_int::try_from(leave_alone).unwrap_or(0);
+        Self::with_mode(ctx, name, raw::KeyMode::READ.bits() | leave_alone)
+    }
+
+    fn with_mode(ctx: Context<'a>, name: KeyName<'a>, mode: c_int) -> Self {
+        // SAFETY: the context and the name belong to the running command. A missing key gives a
+        // handle when opened for writing, else null, which has no type and can be closed.
+        let (raw, kind) = unsafe {
+            let raw = api!(RedisModule_OpenKey(ctx.raw, name.raw, mode));
+            (raw, api!(RedisModule_KeyType(raw)))
+        };
         Self {
             ctx,
             name,
-            raw: raw.cast(),
+            raw,
+            holds: match kind as isize {
+                raw::REDISMODULE_KEYTYPE_EMPTY => Holds::Nothing,
+                raw::REDISMODULE_KEYTYPE_HASH => Holds::Hash,
+                raw::REDISMODULE_KEYTYPE_ZSET => Holds::SortedSet,
+                _ => Holds::Other,
+            },
             changed: false,
         }
     }
 
-    /// The server's handle, open as long as this.
-    pub fn raw(&self) -> *mut RedisModuleKey {
+    /// The server's handle, open as long as this; null if a key to peek at is missing.
+    pub(super) fn raw(&self) -> *mut RedisModuleKey {
         self.raw
     }
 
+    /// What the key held when it was opened.
     pub fn holds(&self) -> Holds {
-        // SAFETY: the key is open.
-        let kind = unsafe { api!(RedisModule_KeyType(self.raw)) };
-        match kind as isize {
-            raw::REDISMODULE_KEYTYPE_EMPTY => Holds::Nothing,
-            raw::REDISMODULE_KEYTYPE_HASH => Holds::Hash,
-            raw::REDISMODULE_KEYTYPE_ZSET => Holds::SortedSet,
-            _ => Holds::Other,
-        }
+        self.holds
     }
 
     /// How many elements the value has.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         // SAFETY: the key is open.
         unsafe { api!(RedisModule_ValueLength(self.raw)) }
     }
 
     /// Notes a change, and tells subscribers of keyspace events what it was.
-    pub fn changed(&mut self, class: EventClass, event: &CStr) {
+    pub(super) fn changed(&mut self, class: EventClass, event: &CStr) {
         self.changed = true;
         self.ctx.notify(class, event, self.name);
     }
 
-    pub fn expiry(&self) -> Option<Timestamp> {
+    pub(super) fn expiry(&self) -> Option<Timestamp> {
         // SAFETY: the key is open.
         let at = unsafe { api!(RedisModule_GetAbsExpire(self.raw)) };
         (at != raw::REDISMODULE_NO_EXPIRE.into()).then(|| Timestamp::from_millis(at))
     }
 
     /// Lets the key, which holds something, expire at `time`: PEXPIREAT.
-    pub fn expire_at(&mut self, time: Timestamp) {
+    pub(super) fn expire_at(&mut self, time: Timestamp) {
         let ms = time.as_millis();
         // SAFETY: the key is open and not empty. The format fits the arguments: a string of the
         // running command and an integer.
@@ -96,7 +118,7 @@ impl<'a> Key<'a> {
     }
 
     /// Removes the key's value: UNLINK.
-    pub fn unlink(&mut self) {
+    pub(super) fn unlink(&mut self) {
         // SAFETY: the key is open for writing, and stays so; the format fits its one string.
         unsafe {
             api!(RedisModule_UnlinkKey(self.raw));

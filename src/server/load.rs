@@ -73,6 +73,20 @@ impl<'a> Loading<'a> {
         register::register::<C>(self.raw())
     }
 
+    /// Applies what the server's configuration says of the module's settings.
+    ///
+    /// # Errors
+    /// The sentence for the log if it says something that they do not take.
+    pub fn apply_configuration(self) -> Result<(), String> {
+        // SAFETY: the context is that of loading, and all settings are registered.
+        let status = unsafe { api!(RedisModule_LoadConfigs(self.raw())) };
+        if status == OK {
+            Ok(())
+        } else {
+            Err("the server's configuration of it is wrong".to_owned())
+        }
+    }
+
     fn raw(self) -> *mut RedisModuleCtx {
         self.ctx.ctx
     }

@@ -1,8 +1,10 @@
 //! A log in a sorted set: score = time in ms, member = `<total>:<cost>`.
 
+use redis_module::raw::RedisModuleString;
+use smallvec::SmallVec;
+
 use super::api::{OK, api};
-use super::args::KeyName;
-use super::context::{Context, EventClass};
+use super::context::EventClass;
 use super::error::Error;
 use super::key::{Holds, Key};
 use super::text::Text;
@@ -18,141 +20,144 @@ pub struct LogKey<'a> {
 }
 
 impl<'a> LogKey<'a> {
-    /// Opens the key.
+    /// Takes the key as a log's.
     ///
     /// # Errors
     /// [`Error::WrongType`] if it holds anything but a sorted set.
-    pub fn open(ctx: Context<'a>, name: KeyName<'a>) -> Result<Self, Error> {
-        let key = Key::open(ctx, name);
+    pub fn new(key: Key<'a>) -> Result<Self, Error> {
         match key.holds() {
             Holds::Nothing | Holds::SortedSet => Ok(Self { key }),
             Holds::Hash | Holds::Other => Err(Error::WrongType),
         }
     }
 
-    /// Points the range cursor at the first element with a score in the range.
-    fn seek_first(&mut self, above: f64, exclusive: bool, through: f64) -> bool {
-        // SAFETY: the key is open. On an empty key the call fails and sets no cursor.
+    /// Points the cursor at the first element after `above`, in a range up to `through`.
+    fn seek_first(&mut self, above: f64, through: f64) -> Option<Cursor<'_, 'a>> {
+        if self.key.holds() == Holds::Nothing {
+            return None;
+        }
+        let key = &mut self.key;
+        // SAFETY: the key is open and held something; if it no longer does, the call fails.
         let status = unsafe {
             api!(RedisModule_ZsetFirstInScoreRange(
-                self.key.raw(),
+                key.raw(),
                 above,
                 through,
-                exclusive.into(),
+                1,
                 0
             ))
         };
-        status == OK
+        (status == OK).then_some(Cursor { key })
     }
 
-    /// The element under the cursor, if there is one.
-    fn current(&mut self) -> Option<(f64, Text)> {
-        let mut score = 0.0;
-        // SAFETY: a cursor was set on this key by a successful seek; the server answers null past
-        // the end, and otherwise a string that is ours to free.
-        unsafe {
-            let member = api!(RedisModule_ZsetRangeCurrentElement(
-                self.key.raw(),
-                &raw mut score
-            ));
-            Text::adopt(self.key.ctx.raw, member).map(|member| (score, member))
+    /// Points the cursor at the last element of all, or before `below`.
+    fn seek_last(&mut self, below: Option<f64>) -> Option<Cursor<'_, 'a>> {
+        if self.key.holds() == Holds::Nothing {
+            return None;
         }
+        let key = &mut self.key;
+        // SAFETY: as in `seek_first`.
+        let status = unsafe {
+            api!(RedisModule_ZsetLastInScoreRange(
+                key.raw(),
+                f64::NEG_INFINITY,
+                below.unwrap_or(f64::INFINITY),
+                0,
+                below.is_some().into()
+            ))
+        };
+        (status == OK).then_some(Cursor { key })
     }
 
-    fn entry(&mut self) -> Result<Option<Entry>, Foreign> {
-        match self.current() {
-            None => Ok(None),
-            Some((score, member)) => Entry::parse(score, member.bytes()).map(Some).ok_or(Foreign),
-        }
-    }
-
-    /// Moves the cursor on; `false` at the end of the range.
-    fn advance(&mut self) -> bool {
-        // SAFETY: as in `current`.
-        unsafe { api!(RedisModule_ZsetRangeNext(self.key.raw())) == 1 }
-    }
-
+    /// ZADD.
     fn add(&mut self, entry: Entry) {
-        let member = Text::new(self.key.ctx.raw, &entry.member());
-        // SAFETY: the key is open and empty or a sorted set; no flags are passed or asked for. The
-        // format fits the arguments: the key's name, an integer and a string of our own.
+        let key = &mut self.key;
+        let member = Text::new(key.ctx.raw, &entry.member());
+        // SAFETY: the key is open for writing and empty or a sorted set; no flags are passed or
+        // asked for. The format fits the arguments: a string, an integer, a string.
         unsafe {
             api!(RedisModule_ZsetAdd(
-                self.key.raw(),
+                key.raw(),
                 score(entry.time),
                 member.raw(),
                 std::ptr::null_mut()
             ));
             api!(RedisModule_Replicate(
-                self.key.ctx.raw,
+                key.ctx.raw,
                 c"ZADD".as_ptr(),
                 c"sls".as_ptr(),
-                self.key.name.raw,
+                key.name.raw,
                 entry.time.as_millis(),
                 member.raw()
             ));
         }
-        self.key.changed(EventClass::SortedSet, c"zadd");
+        key.changed(EventClass::SortedSet, c"zadd");
     }
 
-    fn remove(&mut self, entry: Entry) {
-        let member = Text::new(self.key.ctx.raw, &entry.member());
-        // SAFETY: the key is open and a sorted set. The format fits the arguments: the key's name
-        // and a string of our own.
+    /// ZREM.
+    fn remove(&mut self, entries: &[Entry]) {
+        type Few<T> = SmallVec<[T; 1]>;
+        let key = &mut self.key;
+        let members = entries
+            .iter()
+            .map(|entry| Text::new(key.ctx.raw, &entry.member()));
+        let members = members.collect::<Few<Text>>();
+        let handles = members
+            .iter()
+            .map(Text::raw)
+            .collect::<Few<*mut RedisModuleString>>();
+        // SAFETY: the key is open for writing and a sorted set, or by the last removal empty. The
+        // format fits the arguments: a string, and strings with their number, all alive.
         unsafe {
-            api!(RedisModule_ZsetRem(
-                self.key.raw(),
-                member.raw(),
-                std::ptr::null_mut()
-            ));
+            for member in &handles {
+                api!(RedisModule_ZsetRem(
+                    key.raw(),
+                    *member,
+                    std::ptr::null_mut()
+                ));
+            }
             api!(RedisModule_Replicate(
-                self.key.ctx.raw,
+                key.ctx.raw,
                 c"ZREM".as_ptr(),
-                c"ss".as_ptr(),
-                self.key.name.raw,
-                member.raw()
+                c"sv".as_ptr(),
+                key.name.raw,
+                handles.as_ptr(),
+                handles.len()
             ));
         }
-        self.key.changed(EventClass::SortedSet, c"zrem");
+        key.changed(EventClass::SortedSet, c"zrem");
+        if key.len() == 0 {
+            key.changed(EventClass::Generic, c"del");
+        }
     }
 
     /// The score that parts the oldest `count` entries from the rest; `None` where two entries have
     /// the same time, which no log writes.
     fn score_through(&mut self, count: usize) -> Option<f64> {
-        if !self.seek_first(f64::NEG_INFINITY, false, f64::INFINITY) {
-            return None;
-        }
+        let mut cursor = self.seek_first(f64::NEG_INFINITY, f64::INFINITY)?;
         for _ in 1..count {
-            self.advance();
+            cursor.advance();
         }
-        let (last, _) = self.current()?;
-        self.advance();
-        let (next, _) = self.current()?;
+        let (last, _) = cursor.element()?;
+        cursor.advance();
+        let (next, _) = cursor.element()?;
         (last < next).then_some(last)
     }
 }
 
 impl LogStore for LogKey<'_> {
     fn newest(&mut self) -> Result<Option<Entry>, Foreign> {
-        // SAFETY: the key is open. On an empty key the call fails and sets no cursor.
-        let status = unsafe {
-            api!(RedisModule_ZsetLastInScoreRange(
-                self.key.raw(),
-                f64::NEG_INFINITY,
-                f64::INFINITY,
-                0,
-                0
-            ))
-        };
-        if status == OK { self.entry() } else { Ok(None) }
+        self.seek_last(None).map_or(Ok(None), Cursor::entry)
     }
 
     fn first_after(&mut self, time: Timestamp) -> Result<Option<Entry>, Foreign> {
-        if self.seek_first(score(time), true, f64::INFINITY) {
-            self.entry()
-        } else {
-            Ok(None)
-        }
+        self.seek_first(score(time), f64::INFINITY)
+            .map_or(Ok(None), Cursor::entry)
+    }
+
+    fn last_before(&mut self, time: Timestamp) -> Result<Option<Entry>, Foreign> {
+        self.seek_last(Some(score(time)))
+            .map_or(Ok(None), Cursor::entry)
     }
 
     fn len(&self) -> usize {
@@ -160,26 +165,22 @@ impl LogStore for LogKey<'_> {
     }
 
     fn count_through(&mut self, time: Timestamp, most: usize) -> usize {
-        if !self.seek_first(f64::NEG_INFINITY, false, score(time)) {
-            return 0;
+        match self.seek_first(f64::NEG_INFINITY, score(time)) {
+            Some(mut cursor) if !cursor.is_at_end() => {
+                1 + (1..most).take_while(|_| cursor.advance()).count()
+            }
+            _ => 0,
         }
-        // SAFETY: a cursor was set just now.
-        if unsafe { api!(RedisModule_ZsetRangeEndReached(self.key.raw())) } != 0 {
-            return 0;
-        }
-        let mut count = 1;
-        while count < most && self.advance() {
-            count += 1;
-        }
-        count
     }
 
     fn append(&mut self, entry: Entry) {
         self.add(entry);
     }
 
-    fn replace(&mut self, old: Entry, entry: Entry) {
-        self.add(entry);
+    fn replace(&mut self, old: &[Entry], new: Option<Entry>) {
+        if let Some(new) = new {
+            self.add(new);
+        }
         self.remove(old);
     }
 
@@ -188,17 +189,18 @@ impl LogStore for LogKey<'_> {
             return;
         };
         let last = last.to_string();
+        let key = &self.key;
         // SAFETY: the cursor is given up before the set changes under it, and the set keeps its
         // newest entry, so that the open key stays good. The format fits the arguments (`!`
-        // propagates): the key's name, a C string, and bytes with their length. The reply is ours
-        // to free; it is null if the server refuses, and then nothing was changed.
+        // propagates): a string, a C string, and bytes with their number. The reply is ours to
+        // free; it is null if the server refuses, and then nothing was changed.
         unsafe {
-            api!(RedisModule_ZsetRangeStop(self.key.raw()));
+            api!(RedisModule_ZsetRangeStop(key.raw()));
             let reply = api!(RedisModule_Call(
-                self.key.ctx.raw,
+                key.ctx.raw,
                 c"ZREMRANGEBYSCORE".as_ptr(),
                 c"!scb".as_ptr(),
-                self.key.name.raw,
+                key.name.raw,
                 c"-inf".as_ptr(),
                 last.as_ptr(),
                 last.len()
@@ -222,6 +224,46 @@ impl LogStore for LogKey<'_> {
 
     fn expire_at(&mut self, time: Timestamp) {
         self.key.expire_at(time);
+    }
+}
+
+/// A place in the set of an open key. The set cannot change while it stands.
+#[derive(Debug)]
+struct Cursor<'k, 'a> {
+    key: &'k mut Key<'a>,
+}
+
+impl Cursor<'_, '_> {
+    /// The score and the member; `None` past the end.
+    fn element(&mut self) -> Option<(f64, Text)> {
+        let mut score = 0.0;
+        // SAFETY: the key has a cursor. The server answers null past the end, and otherwise a
+        // string that is ours to free.
+        unsafe {
+            let member = api!(RedisModule_ZsetRangeCurrentElement(
+                self.key.raw(),
+                &raw mut score
+            ));
+            Text::adopt(self.key.ctx.raw, member).map(|member| (score, member))
+        }
+    }
+
+    fn entry(mut self) -> Result<Option<Entry>, Foreign> {
+        match self.element() {
+            None => Ok(None),
+            Some((score, member)) => Entry::parse(score, member.bytes()).map(Some).ok_or(Foreign),
+        }
+    }
+
+    fn is_at_end(&self) -> bool {
+        // SAFETY: the key has a cursor.
+        unsafe { api!(RedisModule_ZsetRangeEndReached(self.key.raw())) != 0 }
+    }
+
+    /// Moves on; `false`, and no move, where the range ends.
+    fn advance(&mut self) -> bool {
+        // SAFETY: the key has a cursor.
+        unsafe { api!(RedisModule_ZsetRangeNext(self.key.raw())) == 1 }
     }
 }
 

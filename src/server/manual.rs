@@ -19,7 +19,7 @@ pub struct Manual {
     pub flags: &'static CStr,
     /// ACL categories, separated by spaces, on servers that have them for modules.
     pub categories: &'static CStr,
-    /// The fewest words, counting the command's name, as a negative number.
+    /// How many words there are, counting the command's name; negative: the fewest.
     pub arity: c_int,
     /// What the command does with its one key, word 1.
     pub key: KeyUse,
@@ -30,6 +30,8 @@ pub struct Manual {
 /// What a command does with its key.
 #[derive(Clone, Copy, Debug)]
 pub enum KeyUse {
+    /// Reads it.
+    Read,
     /// Reads it and may write it.
     Update,
 }
@@ -58,6 +60,8 @@ pub enum Kind {
     Integer,
     /// Any text.
     Text,
+    /// Nothing but its token.
+    Token,
     /// Several arguments in a row.
     Block(&'static [Argument]),
 }
@@ -83,6 +87,11 @@ impl Argument {
             optional: true,
             multiple: false,
         }
+    }
+
+    /// A literal word that can be left out.
+    pub const fn flag(name: &'static CStr, token: &'static CStr) -> Self {
+        Self::option(name, token, Kind::Token)
     }
 
     /// The same argument, once or more.

@@ -16,11 +16,12 @@ mod manual;
 mod register;
 mod text;
 
-pub use args::Args;
+pub use args::{Args, KeyName};
 pub use command::Command;
 pub use context::Context;
 pub use counter_key::CounterKey;
 pub use error::{Error, Quoted};
+pub use key::{Holds, Key};
 pub use load::Loading;
 pub use log_key::LogKey;
 pub use manual::{Argument, KeyUse, Kind, Manual};

@@ -82,6 +82,7 @@ pub fn register<C: Command>(ctx: *mut RedisModuleCtx) -> Result<(), String> {
 /// The key is word 1.
 fn key_spec(key: KeyUse) -> RedisModuleCommandKeySpec {
     let flags = match key {
+        KeyUse::Read => raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS,
         KeyUse::Update => {
             raw::REDISMODULE_CMD_KEY_RW
                 | raw::REDISMODULE_CMD_KEY_ACCESS
@@ -187,6 +188,7 @@ fn kind(kind: Kind) -> RedisModuleCommandArgType {
         Kind::Key => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY,
         Kind::Integer => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER,
         Kind::Text => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING,
+        Kind::Token => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN,
         Kind::Block(_) => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK,
     }
 }

@@ -127,6 +127,17 @@ impl Buckets {
         }
     }
 
+    /// Takes away up to `units`, newest bucket first, and says how many there were to take.
+    pub fn take_back(&mut self, units: u64) -> u64 {
+        let mut wanted = units;
+        for count in &mut self.counts {
+            let taken = wanted.min(*count);
+            *count -= taken;
+            wanted -= taken;
+        }
+        units - wanted
+    }
+
     /// Makes `index`, which is not earlier, the newest bucket.
     pub fn advance(&mut self, index: u64) {
         let length = self.counts.len();

@@ -5,7 +5,7 @@ use super::estimate::{Estimate, Ticks};
 use super::store::CounterStore;
 use crate::limiter::tier::{PerTier, Tier, Tiers};
 use crate::limiter::units::{Cost, Timestamp};
-use crate::limiter::verdict::{Standing, Verdict};
+use crate::limiter::verdict::{Standing, Verdict, Wait};
 use crate::limiter::{Call, Foreign};
 
 /// A tier and its buckets, brought up to the time of the call.
@@ -143,6 +143,13 @@ impl<S: CounterStore> Call for CounterCall<'_, S> {
             .fields
             .try_map(|field| Ok(field.standing(self.cost, self.now)))?;
         Ok(Verdict::of(self.over, &standings))
+    }
+
+    fn wait_for(&mut self, tier: Tier, cost: Cost) -> Result<Wait, Foreign> {
+        let field = self.fields.iter().find(|field| field.tier == tier);
+        Ok(field.map_or(Wait::NONE, |field| {
+            field.estimate().wait(tier.limit, cost, self.now)
+        }))
     }
 
     fn commit(&mut self) {

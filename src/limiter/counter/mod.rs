@@ -13,10 +13,12 @@
 mod buckets;
 mod call;
 mod estimate;
+mod refund;
 mod store;
 #[cfg(test)]
 mod tests;
 
 pub use buckets::{Buckets, Division};
 pub use call::CounterCall;
+pub use refund::refund;
 pub use store::CounterStore;

@@ -14,6 +14,12 @@ pub trait CounterStore {
     /// [`Foreign`] when what stands there, or beside it, was not written by a counter.
     fn read(&mut self, division: Division) -> Result<Option<Buckets>, Foreign>;
 
+    /// All windows, however divided.
+    ///
+    /// # Errors
+    /// As for [`CounterStore::read`].
+    fn read_all(&mut self) -> Result<Vec<(Division, Buckets)>, Foreign>;
+
     /// Records these buckets of a window divided so.
     fn write(&mut self, division: Division, buckets: &Buckets);
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::{Buckets, CounterCall, CounterStore, Division};
+use super::{Buckets, CounterCall, CounterStore, Division, refund};
 use crate::limiter::histories::{History, cost, histories, reply};
 use crate::limiter::tier::Tiers;
 use crate::limiter::units::{Cost, Timestamp};
@@ -23,6 +23,14 @@ impl CounterStore for Memory {
         value
             .map(|value| Buckets::parse(value, division).ok_or(Foreign))
             .transpose()
+    }
+
+    fn read_all(&mut self) -> Result<Vec<(Division, Buckets)>, Foreign> {
+        let fields = self.fields.iter().map(|(field, value)| {
+            let division = Division::parse(field).ok_or(Foreign)?;
+            Ok((division, Buckets::parse(value, division).ok_or(Foreign)?))
+        });
+        fields.collect()
     }
 
     fn write(&mut self, division: Division, buckets: &Buckets) {
@@ -47,6 +55,14 @@ fn play(store: &mut Memory, now: i64, tiers: &Tiers, units: Cost, force: bool) -
     verdict
 }
 
+fn peek(store: &Memory, now: i64, tiers: &Tiers, units: Cost) -> Verdict {
+    let mut store = store.clone();
+    CounterCall::read(&mut store, Timestamp::from_millis(now), tiers, units)
+        .unwrap()
+        .settle(false)
+        .unwrap()
+}
+
 fn is_over(store: &Memory, now: i64, tiers: &Tiers, units: Cost) -> bool {
     let mut store = store.clone();
     CounterCall::read(&mut store, Timestamp::from_millis(now), tiers, units)
@@ -60,12 +76,23 @@ fn agrees_with_the_oracle(history: &History) -> Result<(), TestCaseError> {
     let mut now = history.start;
     for step in &history.steps {
         now = (now + step.elapsed).max(0);
-        let verdict = play(&mut store, now, &tiers, cost(step.cost), step.force);
+        if let Some(units) = step.refund {
+            let refunded = refund(&mut store, units).unwrap();
+            prop_assert_eq!(refunded, counter.refund(units), "refunding at {}", now);
+        }
         let call = oracle::Call {
             tiers: &history.tiers,
             cost: step.cost,
             force: step.force,
         };
+        let peeked = peek(&store, now, &tiers, cost(step.cost));
+        prop_assert_eq!(
+            reply(&peeked),
+            counter.peek(now, call, 1, false),
+            "peeking at {}",
+            now
+        );
+        let verdict = play(&mut store, now, &tiers, cost(step.cost), step.force);
         let expected = counter.call(now, call, 1, false);
         prop_assert_eq!(reply(&verdict), expected, "at {} in {:?}", now, step);
 

@@ -125,6 +125,13 @@ impl<S: LogStore> Call for LogCall<'_, S> {
         Ok(Verdict::of(self.is_over(), &standings))
     }
 
+    fn wait_for(&mut self, tier: Tier, cost: Cost) -> Result<Wait, Foreign> {
+        let usage = self.usage.iter().find(|usage| usage.tier == tier);
+        usage.map_or(Ok(Wait::NONE), |usage| {
+            self.moment.wait(self.store, usage, cost, self.recorded)
+        })
+    }
+
     fn commit(&mut self) {
         let recorded = self.recorded;
         let Moment { time, newest, .. } = self.moment;
@@ -140,7 +147,8 @@ impl<S: LogStore> Call for LogCall<'_, S> {
             _ if recorded == 0 => return,
             Some(newest) if newest.time == time => {
                 let cost = newest.cost + recorded;
-                self.store.replace(newest, Entry { time, total, cost });
+                self.store
+                    .replace(&[newest], Some(Entry { time, total, cost }));
             }
             _ => {
                 let cost = recorded;

@@ -6,10 +6,12 @@
 
 mod call;
 mod entry;
+mod refund;
 mod store;
 #[cfg(test)]
 mod tests;
 
 pub use call::LogCall;
 pub use entry::Entry;
+pub use refund::refund;
 pub use store::LogStore;

@@ -20,6 +20,12 @@ pub trait LogStore {
     /// As for [`LogStore::newest`].
     fn first_after(&mut self, time: Timestamp) -> Result<Option<Entry>, Foreign>;
 
+    /// The latest entry earlier than `time`.
+    ///
+    /// # Errors
+    /// As for [`LogStore::newest`].
+    fn last_before(&mut self, time: Timestamp) -> Result<Option<Entry>, Foreign>;
+
     /// How many entries there are.
     fn len(&self) -> usize;
 
@@ -29,8 +35,8 @@ pub trait LogStore {
     /// Adds an entry later than all others.
     fn append(&mut self, entry: Entry);
 
-    /// Puts `entry` in the place of `old`, which is there.
-    fn replace(&mut self, old: Entry, entry: Entry);
+    /// Puts `new`, if there is one, in the place of `old`, which are there, one or more.
+    fn replace(&mut self, old: &[Entry], new: Option<Entry>);
 
     /// Removes the oldest `count` entries, which are not all.
     fn trim(&mut self, count: usize);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::{Entry, LogCall, LogStore};
+use super::{Entry, LogCall, LogStore, refund};
 use crate::limiter::histories::{History, cost, histories, reply};
 use crate::limiter::tier::Tiers;
 use crate::limiter::units::{Cost, Timestamp};
@@ -31,6 +31,14 @@ impl LogStore for Memory {
             .map(|(_, entry)| *entry))
     }
 
+    fn last_before(&mut self, time: Timestamp) -> Result<Option<Entry>, Foreign> {
+        Ok(self
+            .entries
+            .range(..time.as_millis())
+            .next_back()
+            .map(|(_, entry)| *entry))
+    }
+
     fn len(&self) -> usize {
         self.entries.len()
     }
@@ -43,11 +51,12 @@ impl LogStore for Memory {
         assert!(self.entries.insert(entry.time.as_millis(), entry).is_none());
     }
 
-    fn replace(&mut self, old: Entry, entry: Entry) {
-        assert_eq!(
-            self.entries.insert(entry.time.as_millis(), entry),
-            Some(old)
-        );
+    fn replace(&mut self, old: &[Entry], new: Option<Entry>) {
+        for entry in old {
+            assert_eq!(self.entries.remove(&entry.time.as_millis()), Some(*entry));
+        }
+        self.entries
+            .extend(new.map(|entry| (entry.time.as_millis(), entry)));
     }
 
     fn trim(&mut self, count: usize) {
@@ -80,6 +89,14 @@ fn play(store: &mut Memory, now: i64, tiers: &Tiers, units: Cost, force: bool) -
     verdict
 }
 
+fn peek(store: &Memory, now: i64, tiers: &Tiers, units: Cost) -> Verdict {
+    let mut store = store.clone();
+    LogCall::read(&mut store, Timestamp::from_millis(now), tiers, units)
+        .unwrap()
+        .settle(false)
+        .unwrap()
+}
+
 fn is_over(store: &Memory, now: i64, tiers: &Tiers, units: Cost) -> bool {
     let mut store = store.clone();
     LogCall::read(&mut store, Timestamp::from_millis(now), tiers, units)
@@ -93,12 +110,18 @@ fn agrees_with_the_oracle(history: &History) -> Result<(), TestCaseError> {
     let mut now = history.start;
     for step in &history.steps {
         now = (now + step.elapsed).max(0);
-        let verdict = play(&mut store, now, &tiers, cost(step.cost), step.force);
+        if let Some(units) = step.refund {
+            let refunded = refund(&mut store, units).unwrap();
+            prop_assert_eq!(refunded, log.refund(units), "refunding at {}", now);
+        }
         let call = oracle::Call {
             tiers: &history.tiers,
             cost: step.cost,
             force: step.force,
         };
+        let peeked = peek(&store, now, &tiers, cost(step.cost));
+        prop_assert_eq!(reply(&peeked), log.peek(now, call), "peeking at {}", now);
+        let verdict = play(&mut store, now, &tiers, cost(step.cost), step.force);
         prop_assert_eq!(
             reply(&verdict),
             log.call(now, call),
@@ -206,6 +229,26 @@ fn a_long_log_is_searched_to_the_exact_entry() {
             "to free {excess}"
         );
     }
+}
+
+#[test]
+fn a_refund_takes_from_1000_entries_at_most() {
+    let tiers = History {
+        tiers: vec![(1 << 40, 1_000_000)],
+        start: 0,
+        steps: vec![],
+    }
+    .tiers();
+    let mut store = Memory::default();
+    for now in 0..1_500 {
+        play(&mut store, now, &tiers, cost(2), false);
+    }
+    assert_eq!(refund(&mut store, 2_999), Ok(2_000));
+    assert_eq!(refund(&mut store, 999), Ok(999));
+    let left = store.newest().unwrap().unwrap();
+    assert_eq!((left.total, left.cost), (1, 1));
+    assert_eq!(refund(&mut store, 5), Ok(1));
+    assert_eq!(refund(&mut store, 5), Ok(0));
 }
 
 #[test]

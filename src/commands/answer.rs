@@ -1,0 +1,119 @@
+//! From a call that has been read to its reply: what all limiting commands share.
+
+use super::arguments::Request;
+use super::headers::{Header, headers};
+use crate::limiter::units::{Cost, Millis, Timestamp};
+use crate::limiter::verdict::{Verdict, Wait};
+use crate::limiter::{Call, Foreign};
+use crate::server::{Context, Error, KeyName};
+use crate::settings::limits_are_enforced;
+use crate::stats::{Calls, STATS};
+
+/// What the caller is told.
+#[derive(Debug)]
+pub struct Answer {
+    verdict: Verdict,
+    /// Whether the caller is to turn the call away.
+    refused: bool,
+    headers: Option<Vec<Header>>,
+}
+
+/// Decides a call on the key `name`, writes what follows from it and counts it.
+///
+/// # Errors
+/// [`Error::OutOfMemory`] if it would record and there is none, and `foreign` if the key holds what
+/// the limiter did not write; nothing is changed.
+pub fn carry_out(
+    ctx: Context<'_>,
+    name: KeyName<'_>,
+    now: Timestamp,
+    request: &Request,
+    call: &mut impl Call,
+    calls: &Calls,
+    foreign: Error,
+) -> Result<Answer, Error> {
+    let over = call.is_over();
+    let record = !over || request.force || !limits_are_enforced();
+    if record && request.cost.get() > 0 {
+        ctx.ensure_memory()?;
+    }
+    let answer = settle(now, request, call, record).map_err(|Foreign| foreign)?;
+    call.commit();
+
+    calls.count(over);
+    if over {
+        ctx.notify_limited(name);
+    }
+    if over && request.force {
+        STATS.forced.increment();
+    }
+    if call.is_healed() {
+        STATS.clock_faults.increment();
+    }
+    Ok(answer)
+}
+
+/// Answers a call without writing, as if it had been recorded if `record`.
+///
+/// # Errors
+/// [`Foreign`] when the key holds what the limiter did not write.
+pub fn settle(
+    now: Timestamp,
+    request: &Request,
+    call: &mut impl Call,
+    record: bool,
+) -> Result<Answer, Foreign> {
+    let verdict = call.settle(record)?;
+    let refused = verdict.limited && limits_are_enforced();
+    let headers = if request.headers {
+        let next_unit = next_unit(call, &verdict)?;
+        Some(headers(&verdict, refused, &request.tiers, now, next_unit))
+    } else {
+        None
+    };
+    Ok(Answer {
+        verdict,
+        refused,
+        headers,
+    })
+}
+
+/// Until one unit more than remains would fit the reported tier, where something is used of it.
+fn next_unit(call: &mut impl Call, verdict: &Verdict) -> Result<Option<Millis>, Foreign> {
+    let reported = &verdict.reported;
+    let Some(cost) = Cost::new(reported.remaining + 1) else {
+        return Ok(None);
+    };
+    if reported.reset == Millis::ZERO {
+        return Ok(None);
+    }
+    Ok(match call.wait_for(reported.tier, cost)? {
+        Wait::For(wait) => Some(wait),
+        Wait::Never => None,
+    })
+}
+
+impl Answer {
+    /// Replies the five integers: limited, limit, remaining, retry after and reset after; and the
+    /// headers, if they were asked for.
+    pub fn reply(&self, ctx: Context<'_>) {
+        let integer = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        let reported = &self.verdict.reported;
+        ctx.reply_array(if self.headers.is_some() { 6 } else { 5 });
+        ctx.reply_integer(self.refused.into());
+        ctx.reply_integer(integer(reported.tier.limit.get()));
+        ctx.reply_integer(integer(reported.remaining));
+        ctx.reply_integer(match self.verdict.retry_after {
+            Wait::For(span) => integer(span.get()),
+            Wait::Never => -1,
+        });
+        ctx.reply_integer(integer(reported.reset.get()));
+        if let Some(headers) = &self.headers {
+            ctx.reply_map(headers.len());
+            for (name, value) in headers {
+                ctx.reply_text(name);
+                ctx.reply_text(value);
+            }
+        }
+    }
+}
