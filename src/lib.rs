@@ -74,7 +74,7 @@ fn load(ctx: &Context, args: &[RedisString]) -> Result<(), String> {
         ));
     }
     let loading = Loading::begin(ctx)?;
-    loading.category(c"slide")?;
+    loading.category(c"slide");
     loading.command::<commands::Log>()?;
     loading.command::<commands::Counter>()?;
     loading.command::<commands::Peek>()?;

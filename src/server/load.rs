@@ -48,20 +48,12 @@ impl<'a> Loading<'a> {
 
     /// Makes an ACL category, where the server has them for modules.
     ///
-    /// # Errors
-    /// The sentence for the log if the server refuses it.
-    pub fn category(self, name: &CStr) -> Result<(), String> {
+    /// One that is there already is left from an earlier loading: servers keep them. Where it is
+    /// missing for any other reason, the server refuses the commands that name it.
+    pub fn category(self, name: &CStr) {
         // SAFETY: the pointer, which 7.0 lacks, is only read; the server copies the name.
-        let status = unsafe {
-            raw::RedisModule_AddACLCategory.map_or(OK, |add| add(self.raw(), name.as_ptr()))
-        };
-        if status == OK {
-            Ok(())
-        } else {
-            Err(format!(
-                "the server refuses the ACL category {}",
-                name.to_string_lossy()
-            ))
+        unsafe {
+            raw::RedisModule_AddACLCategory.map(|add| add(self.raw(), name.as_ptr()));
         }
     }
 
