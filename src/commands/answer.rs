@@ -5,7 +5,7 @@ use super::headers::{Header, headers};
 use crate::limiter::units::{Cost, Millis, Timestamp};
 use crate::limiter::verdict::{Verdict, Wait};
 use crate::limiter::{Call, Foreign};
-use crate::server::{Context, Error, KeyName};
+use crate::server::{Context, Error, Word};
 use crate::settings::limits_are_enforced;
 use crate::stats::{Calls, STATS};
 
@@ -25,7 +25,7 @@ pub struct Answer {
 /// the limiter did not write; nothing is changed.
 pub fn carry_out(
     ctx: Context<'_>,
-    name: KeyName<'_>,
+    name: Word<'_>,
     now: Timestamp,
     request: &Request,
     call: &mut impl Call,

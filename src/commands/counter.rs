@@ -29,7 +29,7 @@ impl Command for Counter {
         let options = [Keyword::Cost, Keyword::Force, Keyword::Headers];
         let request = arguments::parse(args.from(2), &options)?;
         let name = args.key()?;
-        let mut key = CounterKey::new(Key::open(ctx, name))?;
+        let mut key = CounterKey::new(Key::open(ctx, name), args)?;
         let now = ctx.now();
         let foreign = Error::ForeignHash;
         let mut call = CounterCall::read(&mut key, now, &request.tiers, request.cost)

@@ -34,7 +34,7 @@ impl Command for Peek {
         let key = Key::open_to_peek(ctx, args.key()?);
         let now = ctx.now();
         let answer = if key.holds() == Holds::Hash {
-            let mut key = CounterKey::new(key)?;
+            let mut key = CounterKey::new(key, args)?;
             CounterCall::read(&mut key, now, &request.tiers, request.cost)
                 .and_then(|mut call| settle(now, &request, &mut call, false))
                 .map_err(|Foreign| Error::ForeignHash)?

@@ -29,7 +29,7 @@ impl Command for Refund {
         let units = arguments::parse_units(args.from(2))?.get();
         let key = Key::open(ctx, args.key()?);
         let refunded = if key.holds() == Holds::Hash {
-            counter::refund(&mut CounterKey::new(key)?, units)
+            counter::refund(&mut CounterKey::new(key, args)?, units)
                 .map_err(|Foreign| Error::ForeignHash)?
         } else {
             log::refund(&mut LogKey::new(key)?, units).map_err(|Foreign| Error::ForeignSortedSet)?

@@ -14,9 +14,9 @@ pub struct Args<'a> {
     words: &'a [*mut RedisModuleString],
 }
 
-/// The name of a key, as it was given.
+/// One word, as the server holds it.
 #[derive(Clone, Copy, Debug)]
-pub struct KeyName<'a> {
+pub struct Word<'a> {
     pub(super) raw: *mut RedisModuleString,
     command: PhantomData<&'a ()>,
 }
@@ -39,21 +39,38 @@ impl<'a> Args<'a> {
     ///
     /// # Errors
     /// When it is missing, which the server's check of the arity does not let happen.
-    pub fn key(self) -> Result<KeyName<'a>, Error> {
+    pub fn key(self) -> Result<Word<'a>, Error> {
         match self.words.get(1) {
-            Some(raw) => Ok(KeyName {
-                raw: *raw,
-                command: PhantomData,
-            }),
+            Some(raw) => Ok(Word::new(*raw)),
             None => Err(Error::Argument("key must be given".to_owned())),
         }
     }
 
+    /// The word that is spelled so.
+    pub(super) fn find(self, spelling: &[u8]) -> Option<Word<'a>> {
+        let mut words = self.words.iter().copied().map(Word::new);
+        words.find(|word| word.bytes() == spelling)
+    }
+
     /// The words from `index` on.
     pub fn from(self, index: usize) -> impl Iterator<Item = &'a [u8]> + Clone {
-        self.words.iter().skip(index).map(|word| {
-            // SAFETY: the arguments live for 'a and are not changed.
-            unsafe { bytes_of(*word) }
-        })
+        self.words
+            .iter()
+            .skip(index)
+            .map(|raw| Word::new(*raw).bytes())
+    }
+}
+
+impl<'a> Word<'a> {
+    fn new(raw: *mut RedisModuleString) -> Self {
+        Self {
+            raw,
+            command: PhantomData,
+        }
+    }
+
+    fn bytes(self) -> &'a [u8] {
+        // SAFETY: the arguments live for 'a and are not changed.
+        unsafe { bytes_of(self.raw) }
     }
 }

@@ -7,7 +7,7 @@ use libc::{c_int, c_long};
 use redis_module::raw::{self, RedisModuleCtx};
 
 use super::api::api;
-use super::args::KeyName;
+use super::args::Word;
 use super::error::Error;
 use crate::limiter::units::Timestamp;
 
@@ -116,7 +116,7 @@ impl Context<'_> {
     }
 
     /// Tells subscribers of keyspace events that a call on this key was over a limit.
-    pub fn notify_limited(self, key: KeyName<'_>) {
+    pub fn notify_limited(self, key: Word<'_>) {
         self.notify(EventClass::Module, c"slide.limited", key);
     }
 
@@ -143,7 +143,7 @@ impl Context<'_> {
     }
 
     /// Tells subscribers of keyspace events what happened to a key.
-    pub(super) fn notify(self, class: EventClass, event: &CStr, key: KeyName<'_>) {
+    pub(super) fn notify(self, class: EventClass, event: &CStr, key: Word<'_>) {
         // SAFETY: the context and the key's name belong to the running command.
         unsafe {
             api!(RedisModule_NotifyKeyspaceEvent(

@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use redis_module::raw::{self, RedisModuleKey, RedisModuleString};
 
 use super::api::api;
+use super::args::{Args, Word};
 use super::context::EventClass;
 use super::error::Error;
 use super::key::{Holds, Key};
@@ -17,6 +18,23 @@ use crate::limiter::units::Timestamp;
 #[derive(Debug)]
 pub struct CounterKey<'a> {
     key: Key<'a>,
+    /// The command's words: one of them may spell a field's name, so that none need be made.
+    args: Args<'a>,
+}
+
+/// The name of a field, as the server takes it.
+enum FieldName<'a> {
+    Argument(Word<'a>),
+    Made(Text),
+}
+
+impl FieldName<'_> {
+    fn raw(&self) -> *mut RedisModuleString {
+        match self {
+            Self::Argument(word) => word.raw,
+            Self::Made(text) => text.raw(),
+        }
+    }
 }
 
 impl<'a> CounterKey<'a> {
@@ -24,14 +42,23 @@ impl<'a> CounterKey<'a> {
     ///
     /// # Errors
     /// [`Error::WrongType`] if it holds anything but a hash.
-    pub fn new(key: Key<'a>) -> Result<Self, Error> {
+    pub fn new(key: Key<'a>, args: Args<'a>) -> Result<Self, Error> {
         match key.holds() {
-            Holds::Nothing | Holds::Hash => Ok(Self { key }),
+            Holds::Nothing | Holds::Hash => Ok(Self { key, args }),
             Holds::SortedSet | Holds::Other => Err(Error::WrongType),
         }
     }
 
-    fn get(&mut self, field: &Text) -> Option<Text> {
+    fn field_name(&self, division: Division) -> FieldName<'a> {
+        let name = division.field();
+        match self.args.find(&name) {
+            Some(word) => FieldName::Argument(word),
+            None => FieldName::Made(Text::new(self.key.ctx.raw, &name)),
+        }
+    }
+
+    fn get(&mut self, division: Division) -> Option<Text> {
+        let field = self.field_name(division);
         let mut value: *mut RedisModuleString = std::ptr::null_mut();
         // SAFETY: the key is open and empty or a hash; the variadic list is one field, the place
         // for its value, and the NULL that ends it. The value, if any, is ours to free.
@@ -76,8 +103,7 @@ impl CounterStore for CounterKey<'_> {
         if self.key.holds() == Holds::Nothing {
             return Ok(None);
         }
-        let field = Text::new(self.key.ctx.raw, &division.field());
-        match self.get(&field) {
+        match self.get(division) {
             Some(value) => Buckets::parse(value.bytes(), division)
                 .map(Some)
                 .ok_or(Foreign),
@@ -94,7 +120,7 @@ impl CounterStore for CounterKey<'_> {
     }
 
     fn write(&mut self, division: Division, buckets: &Buckets) {
-        let field = Text::new(self.key.ctx.raw, &division.field());
+        let field = self.field_name(division);
         let value = Text::new(self.key.ctx.raw, &buckets.value());
         // SAFETY: the key is open and empty or a hash; the variadic list is one field, its value,
         // and the NULL that ends it, and the server copies both. The format fits the arguments:

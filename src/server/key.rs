@@ -6,7 +6,7 @@ use libc::c_int;
 use redis_module::raw::{self, RedisModuleKey};
 
 use super::api::api;
-use super::args::KeyName;
+use super::args::Word;
 use super::context::{Context, EventClass};
 use crate::limiter::units::Timestamp;
 
@@ -29,7 +29,7 @@ pub enum Holds {
 #[derive(Debug)]
 pub struct Key<'a> {
     pub(super) ctx: Context<'a>,
-    pub(super) name: KeyName<'a>,
+    pub(super) name: Word<'a>,
     raw: *mut RedisModuleKey,
     holds: Holds,
     changed: bool,
@@ -37,20 +37,20 @@ pub struct Key<'a> {
 
 impl<'a> Key<'a> {
     /// Opens a key for reading and writing; it may be missing.
-    pub fn open(ctx: Context<'a>, name: KeyName<'a>) -> Self {
+    pub fn open(ctx: Context<'a>, name: Word<'a>) -> Self {
         let mode = raw::KeyMode::READ | raw::KeyMode::WRITE;
         Self::with_mode(ctx, name, mode.bits())
     }
 
     /// Opens a key only to look at it: not even its last use, nor its expiry, takes effect. Nothing
     /// may be written to it.
-    pub fn open_to_peek(ctx: Context<'a>, name: KeyName<'a>) -> Self {
+    pub fn open_to_peek(ctx: Context<'a>, name: Word<'a>) -> Self {
         let leave_alone = raw::REDISMODULE_OPEN_KEY_NOTOUCH | raw::REDISMODULE_OPEN_KEY_NOEXPIRE;
         let leave_alone = c_int::try_from(leave_alone).unwrap_or(0);
         Self::with_mode(ctx, name, raw::KeyMode::READ.bits() | leave_alone)
     }
 
-    fn with_mode(ctx: Context<'a>, name: KeyName<'a>, mode: c_int) -> Self {
+    fn with_mode(ctx: Context<'a>, name: Word<'a>, mode: c_int) -> Self {
         // SAFETY: the context and the name belong to the running command. A missing key gives a
         // handle when opened for writing, else null, which has no type and can be closed.
         let (raw, kind) = unsafe {

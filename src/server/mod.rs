@@ -16,7 +16,7 @@ mod manual;
 mod register;
 mod text;
 
-pub use args::{Args, KeyName};
+pub use args::{Args, Word};
 pub use command::Command;
 pub use context::Context;
 pub use counter_key::CounterKey;

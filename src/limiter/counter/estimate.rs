@@ -6,43 +6,43 @@ use crate::limiter::verdict::Wait;
 
 /// A clock that ticks `buckets` times a millisecond, so that each bucket is `window` ticks long.
 ///
-/// 128 bits hold a time below 2^63 ms times 64 buckets, and a sum of counts below 2^64 times a
-/// window below 2^39 ms.
-pub type Ticks = u128;
+/// Until the year 9000000 no tick overflows; a stored bucket that lies later than that counts as
+/// the last tick, far in the future.
+pub type Ticks = u64;
+
+/// Units times ticks: a sum of counts below 2^64 times a window below 2^39.
+type Scaled = u128;
 
 impl Division {
     fn ticks_per_bucket(self) -> Ticks {
-        self.window().get().into()
-    }
-
-    fn ticks_per_ms(self) -> Ticks {
-        self.buckets().into()
+        self.window().get()
     }
 
     /// The tick at which `now` begins.
     pub fn ticks(self, now: Timestamp) -> Ticks {
-        u128::try_from(now.as_millis()).unwrap_or(0) * self.ticks_per_ms()
+        let ms = u64::try_from(now.as_millis()).unwrap_or(0);
+        ms.saturating_mul(self.buckets())
     }
 
     /// The bucket that holds this tick.
     pub fn bucket(self, ticks: Ticks) -> u64 {
-        u64::try_from(ticks / self.ticks_per_bucket()).unwrap_or(u64::MAX)
+        ticks / self.ticks_per_bucket()
     }
 
     /// The tick at which a bucket begins.
     pub fn start(self, bucket: u64) -> Ticks {
-        Ticks::from(bucket) * self.ticks_per_bucket()
+        bucket.saturating_mul(self.ticks_per_bucket())
     }
 
     /// The first millisecond that begins at this tick or later.
-    pub fn ceil_time(self, ticks: Ticks) -> Timestamp {
-        let ms = ticks.div_ceil(self.ticks_per_ms());
+    fn ceil_time(self, ticks: Ticks) -> Timestamp {
+        let ms = ticks.div_ceil(self.buckets());
         Timestamp::from_millis(i64::try_from(ms).unwrap_or(i64::MAX))
     }
 
     /// When a bucket no longer counts in any window.
     pub fn end_of_matter(self, bucket: u64) -> Timestamp {
-        self.ceil_time(self.start(bucket) + (self.ticks_per_ms() + 1) * self.ticks_per_bucket())
+        self.ceil_time(self.start(bucket.saturating_add(self.buckets() + 1)))
     }
 }
 
@@ -60,15 +60,13 @@ pub struct Estimate<'a> {
 impl Estimate<'_> {
     /// Whether `cost` units more than the estimated usage pass the limit.
     pub fn is_over(self, limit: Limit, cost: Cost) -> bool {
-        let window = self.division.ticks_per_bucket();
-        self.scaled() + Ticks::from(cost.get()) * window > Ticks::from(limit.get()) * window
+        self.scaled() + self.scale(cost.get()) > self.scale(limit.get())
     }
 
     /// Whole units left below the limit.
     pub fn remaining(self, limit: Limit) -> u64 {
-        let window = self.division.ticks_per_bucket();
-        let left = (Ticks::from(limit.get()) * window).saturating_sub(self.scaled());
-        u64::try_from(left / window).unwrap_or(u64::MAX)
+        let left = self.scale(limit.get()).saturating_sub(self.scaled());
+        u64::try_from(left / self.scale(1)).unwrap_or(u64::MAX)
     }
 
     /// Until a call of `cost` units at `now` or later fits.
@@ -80,19 +78,20 @@ impl Estimate<'_> {
             return Wait::NONE;
         }
         let window = self.division.ticks_per_bucket();
-        let room = Ticks::from(room) * window;
+        let room = self.scale(room);
         let mut begins = self.division.start(self.buckets.index());
         let mut kept = self.kept();
         let mut newer = self.buckets.counts().iter().rev().skip(1);
         for leaving in self.buckets.counts().iter().rev() {
             // It fits once so few ticks of the leaving bucket are covered that the rest has room.
-            if let Some(room) = room.checked_sub(kept * window) {
-                let covered = room.checked_div((*leaving).into()).unwrap_or(window);
-                begins += window.saturating_sub(covered);
+            if let Some(room) = room.checked_sub(kept * self.scale(1)) {
+                let covered = room.checked_div((*leaving).into());
+                let covered = covered.and_then(|ticks| u64::try_from(ticks).ok());
+                begins = begins.saturating_add(window.saturating_sub(covered.unwrap_or(window)));
                 break;
             }
-            begins += window;
-            kept -= newer.next().map_or(0, |count| Ticks::from(*count));
+            begins = begins.saturating_add(window);
+            kept -= newer.next().map_or(0, |count| Scaled::from(*count));
         }
         let fits = self.division.ceil_time(begins.max(self.ticks));
         Wait::For(fits.since(now))
@@ -111,27 +110,22 @@ impl Estimate<'_> {
     }
 
     /// The estimated usage times the window.
-    fn scaled(self) -> Ticks {
-        let window = self.division.ticks_per_bucket();
-        let elapsed = self
-            .ticks
-            .saturating_sub(self.division.start(self.buckets.index()));
-        let leaving = self
-            .buckets
-            .counts()
-            .last()
-            .map_or(0, |count| Ticks::from(*count));
-        leaving * window.saturating_sub(elapsed) + self.kept() * window
+    fn scaled(self) -> Scaled {
+        let begins = self.division.start(self.buckets.index());
+        let elapsed = self.ticks.saturating_sub(begins);
+        let covered = self.division.ticks_per_bucket().saturating_sub(elapsed);
+        let leaving = self.buckets.counts().last().copied().unwrap_or(0);
+        Scaled::from(leaving) * Scaled::from(covered) + self.kept() * self.scale(1)
     }
 
     /// The sum of the counts that the window covers whole.
-    fn kept(self) -> Ticks {
-        let counts = self.buckets.counts();
-        counts
-            .iter()
-            .rev()
-            .skip(1)
-            .map(|count| Ticks::from(*count))
-            .sum()
+    fn kept(self) -> Scaled {
+        let counts = self.buckets.counts().iter().rev().skip(1);
+        counts.map(|count| Scaled::from(*count)).sum()
+    }
+
+    /// Units times the window.
+    fn scale(self, units: u64) -> Scaled {
+        Scaled::from(units) * Scaled::from(self.division.ticks_per_bucket())
     }
 }
