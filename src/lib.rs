@@ -79,6 +79,7 @@ fn load(ctx: &Context, args: &[RedisString]) -> Result<(), String> {
     loading.command::<commands::Counter>()?;
     loading.command::<commands::Peek>()?;
     loading.command::<commands::Refund>()?;
+    loading.command::<commands::All>()?;
     let unrestricted = ConfigurationFlags::DEFAULT;
     register_bool_configuration(ctx, "enforce", &ENFORCE, true, unrestricted, None);
     loading.apply_configuration()
@@ -87,7 +88,7 @@ fn load(ctx: &Context, args: &[RedisString]) -> Result<(), String> {
 #[info_command_handler]
 fn info(ctx: &InfoContext, _for_crash_report: bool) -> RedisResult<()> {
     let mut section = ctx.builder().add_section("stats");
-    for (name, count) in STATS.all() {
+    for (name, count) in STATS.named() {
         section = section.field(name, count.to_string())?;
     }
     section.build_section()?.build_info()?;

@@ -47,9 +47,12 @@ impl Calls {
     }
 
     /// Counts one more call.
-    pub fn count(&self, limited: bool) {
+    pub fn count(&self, limited: bool, forced: bool) {
         if limited {
             self.limited.increment();
+            if forced {
+                STATS.forced.increment();
+            }
         } else {
             self.admitted.increment();
         }
@@ -63,6 +66,8 @@ pub struct Stats {
     pub log: Calls,
     /// `SLIDE.COUNTER`.
     pub counter: Calls,
+    /// `SLIDE.ALL`.
+    pub all: Calls,
     /// `SLIDE.PEEK`.
     pub peeked: Count,
     /// Calls recorded although they were over a limit.
@@ -83,6 +88,7 @@ pub struct Stats {
 pub static STATS: Stats = Stats {
     log: Calls::new(),
     counter: Calls::new(),
+    all: Calls::new(),
     peeked: Count::new(),
     forced: Count::new(),
     refunded_units: Count::new(),
@@ -94,12 +100,14 @@ pub static STATS: Stats = Stats {
 
 impl Stats {
     /// Every count under the name that INFO shows.
-    pub fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
         [
             ("log_admitted", &self.log.admitted),
             ("log_limited", &self.log.limited),
             ("counter_admitted", &self.counter.admitted),
             ("counter_limited", &self.counter.limited),
+            ("all_admitted", &self.all.admitted),
+            ("all_limited", &self.all.limited),
             ("peeked", &self.peeked),
             ("forced", &self.forced),
             ("refunded_units", &self.refunded_units),

@@ -1,6 +1,6 @@
 //! From a call that has been read to its reply: what all limiting commands share.
 
-use super::arguments::Request;
+use super::arguments::{Options, Request};
 use super::headers::{Header, headers};
 use crate::limiter::units::{Cost, Millis, Timestamp};
 use crate::limiter::verdict::{Verdict, Wait};
@@ -21,8 +21,8 @@ pub struct Answer {
 /// Decides a call on the key `name`, writes what follows from it and counts it.
 ///
 /// # Errors
-/// [`Error::OutOfMemory`] if it would record and there is none, and `foreign` if the key holds what
-/// the limiter did not write; nothing is changed.
+/// [`Error::OutOfMemory`] if it would record and there is none, and [`Error::Foreign`]; nothing is
+/// changed.
 pub fn carry_out(
     ctx: Context<'_>,
     name: Word<'_>,
@@ -30,27 +30,36 @@ pub fn carry_out(
     request: &Request,
     call: &mut impl Call,
     calls: &Calls,
-    foreign: Error,
 ) -> Result<Answer, Error> {
     let over = call.is_over();
-    let record = !over || request.force || !limits_are_enforced();
-    if record && request.cost.get() > 0 {
+    let record = is_recorded(ctx, over, &request.options)?;
+    let answer = settle(now, request, call, record)?;
+    call.commit();
+    calls.count(over, request.options.force);
+    report(ctx, name, call);
+    Ok(answer)
+}
+
+/// Whether a call is recorded that is over a limit or not.
+///
+/// # Errors
+/// [`Error::OutOfMemory`] if there is none to record it.
+pub fn is_recorded(ctx: Context<'_>, over: bool, options: &Options) -> Result<bool, Error> {
+    let record = !over || options.force || !limits_are_enforced();
+    if record && options.cost().get() > 0 {
         ctx.ensure_memory()?;
     }
-    let answer = settle(now, request, call, record).map_err(|Foreign| foreign)?;
-    call.commit();
+    Ok(record)
+}
 
-    calls.count(over);
-    if over {
+/// Tells operators of what befell one key.
+pub fn report(ctx: Context<'_>, name: Word<'_>, call: &dyn Call) {
+    if call.is_over() {
         ctx.notify_limited(name);
-    }
-    if over && request.force {
-        STATS.forced.increment();
     }
     if call.is_healed() {
         STATS.clock_faults.increment();
     }
-    Ok(answer)
 }
 
 /// Answers a call without writing, as if it had been recorded if `record`.
@@ -64,18 +73,13 @@ pub fn settle(
     record: bool,
 ) -> Result<Answer, Foreign> {
     let verdict = call.settle(record)?;
-    let refused = verdict.limited && limits_are_enforced();
-    let headers = if request.headers {
+    let mut answer = Answer::new(verdict);
+    if request.options.headers {
         let next_unit = next_unit(call, &verdict)?;
-        Some(headers(&verdict, refused, &request.tiers, now, next_unit))
-    } else {
-        None
-    };
-    Ok(Answer {
-        verdict,
-        refused,
-        headers,
-    })
+        let headers = headers(&verdict, answer.refused, &request.tiers, now, next_unit);
+        answer.headers = Some(headers);
+    }
+    Ok(answer)
 }
 
 /// Until one unit more than remains would fit the reported tier, where something is used of it.
@@ -94,6 +98,15 @@ fn next_unit(call: &mut impl Call, verdict: &Verdict) -> Result<Option<Millis>, 
 }
 
 impl Answer {
+    /// What a caller is told of this verdict, without headers.
+    pub fn new(verdict: Verdict) -> Self {
+        Self {
+            verdict,
+            refused: verdict.limited && limits_are_enforced(),
+            headers: None,
+        }
+    }
+
     /// Replies the five integers: limited, limit, remaining, retry after and reset after; and the
     /// headers, if they were asked for.
     pub fn reply(&self, ctx: Context<'_>) {

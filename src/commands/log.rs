@@ -3,9 +3,8 @@
 use super::answer::carry_out;
 use super::arguments::{self, Keyword};
 use super::{COST, FORCE, HEADERS, KEY, TIERS};
-use crate::limiter::Foreign;
 use crate::limiter::log::LogCall;
-use crate::server::{Args, Command, Context, Error, Key, KeyUse, LogKey, Manual};
+use crate::server::{Args, Command, Context, Error, Key, KeyUse, Keys, LogKey, Manual};
 use crate::stats::STATS;
 
 /// `SLIDE.LOG key limit window [limit window ...] [COST n] [FORCE] [HEADERS]`.
@@ -21,7 +20,7 @@ impl Command for Log {
         flags: c"write fast",
         categories: c"slide write fast",
         arity: -4,
-        key: KeyUse::Update,
+        keys: Keys::One(KeyUse::Update),
         arguments: &[KEY, TIERS, COST, FORCE, HEADERS],
     };
 
@@ -31,10 +30,8 @@ impl Command for Log {
         let name = args.key()?;
         let mut key = LogKey::new(Key::open(ctx, name))?;
         let now = ctx.now();
-        let foreign = Error::ForeignSortedSet;
-        let mut call = LogCall::read(&mut key, now, &request.tiers, request.cost)
-            .map_err(|Foreign| foreign.clone())?;
-        let answer = carry_out(ctx, name, now, &request, &mut call, &STATS.log, foreign)?;
+        let mut call = LogCall::read(&mut key, now, &request.tiers, request.options.cost())?;
+        let answer = carry_out(ctx, name, now, &request, &mut call, &STATS.log)?;
         answer.reply(ctx);
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! The commands: each parses, opens its key, lets the limiter decide, writes and replies.
 
+mod all;
 mod answer;
 mod arguments;
 mod counter;
@@ -8,6 +9,7 @@ mod log;
 mod peek;
 mod refund;
 
+pub use all::All;
 pub use counter::Counter;
 pub use log::Log;
 pub use peek::Peek;
@@ -28,3 +30,5 @@ const TIERS: Argument = Argument::required(
 const COST: Argument = Argument::option(c"cost", c"COST", Kind::Integer);
 const FORCE: Argument = Argument::flag(c"force", c"FORCE");
 const HEADERS: Argument = Argument::flag(c"headers", c"HEADERS");
+const BUCKETS: Argument = Argument::option(c"buckets", c"BUCKETS", Kind::Integer);
+const STRICT: Argument = Argument::flag(c"strict", c"STRICT");

@@ -2,16 +2,15 @@
 
 use super::answer::settle;
 use super::arguments::{self, Keyword};
-use super::{COST, HEADERS, KEY, TIERS};
-use crate::limiter::Foreign;
+use super::{BUCKETS, COST, HEADERS, KEY, STRICT, TIERS};
 use crate::limiter::counter::CounterCall;
 use crate::limiter::log::LogCall;
 use crate::server::{
-    Args, Command, Context, CounterKey, Error, Holds, Key, KeyUse, LogKey, Manual,
+    Args, Command, Context, CounterKey, Error, Holds, Key, KeyUse, Keys, LogKey, Manual,
 };
 use crate::stats::STATS;
 
-/// `SLIDE.PEEK key limit window [limit window ...] [COST n] [HEADERS]`.
+/// `SLIDE.PEEK key limit window [limit window ...] [COST n] [HEADERS] [BUCKETS n] [STRICT]`.
 #[derive(Debug)]
 pub struct Peek;
 
@@ -24,26 +23,38 @@ impl Command for Peek {
         flags: c"readonly fast",
         categories: c"slide read fast",
         arity: -4,
-        key: KeyUse::Read,
-        arguments: &[KEY, TIERS, COST, HEADERS],
+        keys: Keys::One(KeyUse::Read),
+        arguments: &[KEY, TIERS, COST, HEADERS, BUCKETS, STRICT],
     };
 
     fn run(ctx: Context<'_>, args: Args<'_>) -> Result<(), Error> {
-        let options = [Keyword::Cost, Keyword::Headers];
+        let options = [
+            Keyword::Cost,
+            Keyword::Headers,
+            Keyword::Buckets,
+            Keyword::Strict,
+        ];
         let request = arguments::parse(args.from(2), &options)?;
+        let (cost, shape) = (request.options.cost(), request.options.shape());
         let key = Key::open_to_peek(ctx, args.key()?);
         let now = ctx.now();
-        let answer = if key.holds() == Holds::Hash {
-            let mut key = CounterKey::new(key, args)?;
-            CounterCall::read(&mut key, now, &request.tiers, request.cost)
-                .and_then(|mut call| settle(now, &request, &mut call, false))
-                .map_err(|Foreign| Error::ForeignHash)?
-        } else {
+        let answer = match key.holds() {
+            Holds::SortedSet if request.options.name_a_shape() => {
+                return Err(Error::Argument(
+                    "BUCKETS and STRICT are for counters, and the key holds a log".to_owned(),
+                ));
+            }
+            Holds::Hash => {
+                let mut key = CounterKey::new(key, args)?;
+                let mut call = CounterCall::read(&mut key, now, &request.tiers, shape, cost)?;
+                settle(now, &request, &mut call, false)?
+            }
             // A missing key answers the same as an empty log.
-            let mut key = LogKey::new(key)?;
-            LogCall::read(&mut key, now, &request.tiers, request.cost)
-                .and_then(|mut call| settle(now, &request, &mut call, false))
-                .map_err(|Foreign| Error::ForeignSortedSet)?
+            Holds::SortedSet | Holds::Nothing | Holds::Other => {
+                let mut key = LogKey::new(key)?;
+                let mut call = LogCall::read(&mut key, now, &request.tiers, cost)?;
+                settle(now, &request, &mut call, false)?
+            }
         };
         STATS.peeked.increment();
         answer.reply(ctx);

@@ -1,10 +1,10 @@
 //! `SLIDE.REFUND`: giving back what was recorded last.
 
 use super::{KEY, arguments};
-use crate::limiter::Foreign;
 use crate::limiter::{counter, log};
 use crate::server::{
-    Args, Argument, Command, Context, CounterKey, Error, Holds, Key, KeyUse, Kind, LogKey, Manual,
+    Args, Argument, Command, Context, CounterKey, Error, Holds, Key, KeyUse, Keys, Kind, LogKey,
+    Manual,
 };
 use crate::stats::STATS;
 
@@ -21,18 +21,17 @@ impl Command for Refund {
         flags: c"write",
         categories: c"slide write slow",
         arity: 3,
-        key: KeyUse::Update,
+        keys: Keys::One(KeyUse::Update),
         arguments: &[KEY, Argument::required(c"units", Kind::Integer)],
     };
 
     fn run(ctx: Context<'_>, args: Args<'_>) -> Result<(), Error> {
-        let units = arguments::parse_units(args.from(2))?.get();
+        let units = arguments::parse_units(args.from(2).next())?.get();
         let key = Key::open(ctx, args.key()?);
         let refunded = if key.holds() == Holds::Hash {
-            counter::refund(&mut CounterKey::new(key, args)?, units)
-                .map_err(|Foreign| Error::ForeignHash)?
+            counter::refund(&mut CounterKey::new(key, args)?, units)?
         } else {
-            log::refund(&mut LogKey::new(key)?, units).map_err(|Foreign| Error::ForeignSortedSet)?
+            log::refund(&mut LogKey::new(key)?, units)?
         };
         STATS.refunded_units.add(refunded);
         ctx.reply_integer(i64::try_from(refunded).unwrap_or(i64::MAX));

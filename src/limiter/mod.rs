@@ -3,6 +3,7 @@
 //! Each reads through a small trait ([`log::LogStore`], [`counter::CounterStore`]), judges, and
 //! only then writes, so that a caller can judge several keys before it writes any.
 
+pub mod all;
 pub mod counter;
 pub mod decimal;
 pub mod log;
@@ -16,14 +17,21 @@ mod oracle;
 
 #[cfg(test)]
 mod histories;
+#[cfg(test)]
+mod memory;
 
 use tier::Tier;
 use units::Cost;
 use verdict::{Verdict, Wait};
 
-/// The store holds something that no limiter wrote.
+/// The store holds something that the limiter did not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Foreign;
+pub enum Foreign {
+    /// It should be a log.
+    Log,
+    /// It should be a counter.
+    Counter,
+}
 
 /// A call that has been read, not yet written.
 pub trait Call {
@@ -36,7 +44,7 @@ pub trait Call {
     /// Decides whether the cost is recorded, and says how things stand after the call.
     ///
     /// # Errors
-    /// [`Foreign`] when a further read finds something that no limiter wrote.
+    /// [`Foreign`] when a further read finds something that the limiter did not write.
     fn settle(&mut self, record: bool) -> Result<Verdict, Foreign>;
 
     /// Until a call of `cost` units would fit this one tier of the call, once settled.

@@ -46,6 +46,16 @@ impl<'a> Args<'a> {
         }
     }
 
+    /// Up to `count` words from `index` on.
+    pub fn words(self, index: usize, count: usize) -> impl Iterator<Item = Word<'a>> + Clone {
+        self.words
+            .iter()
+            .skip(index)
+            .take(count)
+            .copied()
+            .map(Word::new)
+    }
+
     /// The word that is spelled so.
     pub(super) fn find(self, spelling: &[u8]) -> Option<Word<'a>> {
         let mut words = self.words.iter().copied().map(Word::new);

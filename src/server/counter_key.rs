@@ -106,7 +106,7 @@ impl CounterStore for CounterKey<'_> {
         match self.get(division) {
             Some(value) => Buckets::parse(value.bytes(), division)
                 .map(Some)
-                .ok_or(Foreign),
+                .ok_or(Foreign::Counter),
             // A hash without the field may still be anybody's.
             None => self.scan(SAMPLE).map(|_| None),
         }
@@ -179,7 +179,7 @@ impl Scan {
             .and_then(|division| Some((division, Buckets::parse(value, division)?)));
         match (&mut self.fields, read) {
             (Ok(fields), Some(read)) => fields.push(read),
-            (fields, _) => *fields = Err(Foreign),
+            (fields, _) => *fields = Err(Foreign::Counter),
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Display, Write as _};
 
+use crate::limiter::Foreign;
+
 /// An error reply. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
@@ -9,14 +11,18 @@ pub enum Error {
     Argument(String),
     /// The key holds a value of another type.
     WrongType,
-    /// The key holds a sorted set that no log wrote.
-    ForeignSortedSet,
-    /// The key holds a hash that no counter wrote.
-    ForeignHash,
+    /// The key holds a value of the right type that the module did not write.
+    Foreign(Foreign),
     /// The call would record, and the server has no memory to spare.
     OutOfMemory,
     /// The module itself failed.
     Panic,
+}
+
+impl From<Foreign> for Error {
+    fn from(foreign: Foreign) -> Self {
+        Self::Foreign(foreign)
+    }
 }
 
 impl Display for Error {
@@ -26,10 +32,10 @@ impl Display for Error {
             Self::WrongType => {
                 out.write_str("WRONGTYPE Operation against a key holding the wrong kind of value")
             }
-            Self::ForeignSortedSet => {
+            Self::Foreign(Foreign::Log) => {
                 out.write_str("ERR key holds a sorted set that SLIDE.LOG did not write")
             }
-            Self::ForeignHash => {
+            Self::Foreign(Foreign::Counter) => {
                 out.write_str("ERR key holds a hash that SLIDE.COUNTER did not write")
             }
             Self::OutOfMemory => {

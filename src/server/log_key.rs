@@ -251,7 +251,9 @@ impl Cursor<'_, '_> {
     fn entry(mut self) -> Result<Option<Entry>, Foreign> {
         match self.element() {
             None => Ok(None),
-            Some((score, member)) => Entry::parse(score, member.bytes()).map(Some).ok_or(Foreign),
+            Some((score, member)) => Entry::parse(score, member.bytes())
+                .map(Some)
+                .ok_or(Foreign::Log),
         }
     }
 

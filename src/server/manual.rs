@@ -21,13 +21,22 @@ pub struct Manual {
     pub categories: &'static CStr,
     /// How many words there are, counting the command's name; negative: the fewest.
     pub arity: c_int,
-    /// What the command does with its one key, word 1.
-    pub key: KeyUse,
+    /// Where its keys stand, and what it does with them.
+    pub keys: Keys,
     /// The words after the name.
     pub arguments: &'static [Argument],
 }
 
-/// What a command does with its key.
+/// Where a command's keys stand.
+#[derive(Clone, Copy, Debug)]
+pub enum Keys {
+    /// Word 1 is the only key.
+    One(KeyUse),
+    /// Word 1 is the number of keys that follow it.
+    Counted(KeyUse),
+}
+
+/// What a command does with a key.
 #[derive(Clone, Copy, Debug)]
 pub enum KeyUse {
     /// Reads it.
@@ -64,6 +73,8 @@ pub enum Kind {
     Token,
     /// Several arguments in a row.
     Block(&'static [Argument]),
+    /// One of several.
+    OneOf(&'static [Argument]),
 }
 
 impl Argument {
@@ -86,6 +97,14 @@ impl Argument {
             token: Some(token),
             optional: true,
             multiple: false,
+        }
+    }
+
+    /// A literal word.
+    pub const fn token(name: &'static CStr, token: &'static CStr) -> Self {
+        Self {
+            optional: false,
+            ..Self::flag(name, token)
         }
     }
 

@@ -24,4 +24,4 @@ pub use error::{Error, Quoted};
 pub use key::{Holds, Key};
 pub use load::Loading;
 pub use log_key::LogKey;
-pub use manual::{Argument, KeyUse, Kind, Manual};
+pub use manual::{Argument, KeyUse, Keys, Kind, Manual};

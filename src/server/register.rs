@@ -8,12 +8,13 @@ use redis_module::raw::{
     RedisModuleCommandKeySpec__bindgen_ty_1 as BeginSearch,
     RedisModuleCommandKeySpec__bindgen_ty_1__bindgen_ty_1 as Index,
     RedisModuleCommandKeySpec__bindgen_ty_2 as FindKeys,
-    RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 as Range, RedisModuleCtx,
+    RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 as Range,
+    RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_2 as Keynum, RedisModuleCtx,
 };
 
 use super::api::{OK, api};
 use super::command::{Command, enter};
-use super::manual::{Argument, KeyUse, Kind};
+use super::manual::{Argument, KeyUse, Keys, Kind};
 
 static INFO_VERSION: RedisModuleCommandInfoVersion = RedisModuleCommandInfoVersion {
     version: 1,
@@ -54,7 +55,7 @@ pub fn register<C: Command>(ctx: *mut RedisModuleCtx) -> Result<(), String> {
     // SAFETY: as above; the command was made just now.
     let command = unsafe { api!(RedisModule_GetCommand(ctx, manual.name.as_ptr())) };
 
-    let mut key_specs = [key_spec(manual.key), END_OF_KEY_SPECS];
+    let mut key_specs = [key_spec(manual.keys), END_OF_KEY_SPECS];
     let mut lists = Lists::default();
     let info = RedisModuleCommandInfo {
         version: &raw const INFO_VERSION,
@@ -79,9 +80,32 @@ pub fn register<C: Command>(ctx: *mut RedisModuleCtx) -> Result<(), String> {
     })
 }
 
-/// The key is word 1.
-fn key_spec(key: KeyUse) -> RedisModuleCommandKeySpec {
-    let flags = match key {
+fn key_spec(keys: Keys) -> RedisModuleCommandKeySpec {
+    let (key_use, find_keys_type, fk) = match keys {
+        Keys::One(key_use) => (
+            key_use,
+            raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE,
+            FindKeys {
+                range: Range {
+                    lastkey: 0,
+                    keystep: 1,
+                    limit: 0,
+                },
+            },
+        ),
+        Keys::Counted(key_use) => (
+            key_use,
+            raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_KEYNUM,
+            FindKeys {
+                keynum: Keynum {
+                    keynumidx: 0,
+                    firstkey: 1,
+                    keystep: 1,
+                },
+            },
+        ),
+    };
+    let flags = match key_use {
         KeyUse::Read => raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS,
         KeyUse::Update => {
             raw::REDISMODULE_CMD_KEY_RW
@@ -96,14 +120,8 @@ fn key_spec(key: KeyUse) -> RedisModuleCommandKeySpec {
         bs: BeginSearch {
             index: Index { pos: 1 },
         },
-        find_keys_type: raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE,
-        fk: FindKeys {
-            range: Range {
-                lastkey: 0,
-                keystep: 1,
-                limit: 0,
-            },
-        },
+        find_keys_type,
+        fk,
     }
 }
 
@@ -175,7 +193,7 @@ impl Lists {
             token: argument.token.map_or(null(), std::ffi::CStr::as_ptr),
             flags: flags.try_into().unwrap_or(0),
             subargs: match argument.kind {
-                Kind::Block(inner) => self.lower(inner),
+                Kind::Block(inner) | Kind::OneOf(inner) => self.lower(inner),
                 _ => null_mut(),
             },
             ..END_OF_ARGUMENTS
@@ -189,6 +207,7 @@ fn kind(kind: Kind) -> RedisModuleCommandArgType {
         Kind::Integer => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER,
         Kind::Text => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING,
         Kind::Token => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN,
+        Kind::OneOf(_) => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF,
         Kind::Block(_) => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK,
     }
 }

@@ -140,6 +140,11 @@ impl Counter {
         self.clone().decide(now, call, buckets, strict, false)
     }
 
+    /// The call's verdict when it is not recorded for another key's sake: healing stays.
+    pub fn refuse(&mut self, now: i64, call: Call, buckets: u64, strict: bool) -> Reply {
+        self.decide(now, call, buckets, strict, false)
+    }
+
     /// Takes back the newest units in every field and says the most that any field gave. The server
     /// drops buckets with the key's expiry, so this is exact only while the key lives.
     pub fn refund(&mut self, units: u64) -> u64 {

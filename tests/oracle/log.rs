@@ -72,6 +72,11 @@ impl Log {
         self.used(i128::from(now), call.longest()) == 0 || newest < self.recorded
     }
 
+    /// The call's verdict when it is not recorded for another key's sake: healing stays.
+    pub fn refuse(&mut self, now: i64, call: Call) -> Reply {
+        self.call_without_recording(i128::from(now), call)
+    }
+
     fn call_without_recording(&mut self, now: i128, call: Call) -> Reply {
         self.heal(now, call);
         let limited = !self.fits(now, call);

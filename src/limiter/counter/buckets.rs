@@ -11,24 +11,38 @@ pub const MAX_BUCKETS: u64 = 64;
 /// The most that one bucket records, 2^57 - 1; a forced call adds nothing beyond it.
 pub const MAX_COUNT: u64 = (1 << 57) - 1;
 
-/// A window and the number of buckets, 1 to [`MAX_BUCKETS`], that it is divided into.
+/// Into how many buckets a window is divided, 1 to [`MAX_BUCKETS`]. One is the classic counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BucketCount(u64);
+
+impl BucketCount {
+    /// The classic counter's.
+    pub const ONE: Self = Self(1);
+
+    /// `None` for 0 and above [`MAX_BUCKETS`].
+    pub fn new(buckets: u64) -> Option<Self> {
+        (1..=MAX_BUCKETS)
+            .contains(&buckets)
+            .then_some(Self(buckets))
+    }
+
+    /// The number of buckets.
+    pub fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// A window, and the buckets that it is divided into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Division {
     window: Window,
-    buckets: u64,
+    buckets: BucketCount,
 }
 
 impl Division {
-    /// `None` unless there are 1 to [`MAX_BUCKETS`] buckets.
-    pub fn new(window: Window, buckets: u64) -> Option<Self> {
-        (1..=MAX_BUCKETS)
-            .contains(&buckets)
-            .then_some(Self { window, buckets })
-    }
-
-    /// The window as one bucket: the classic counter.
-    pub fn whole(window: Window) -> Self {
-        Self { window, buckets: 1 }
+    /// This window in so many buckets.
+    pub fn new(window: Window, buckets: BucketCount) -> Self {
+        Self { window, buckets }
     }
 
     /// The window's length.
@@ -38,16 +52,16 @@ impl Division {
 
     /// The number of buckets in the window.
     pub fn buckets(self) -> u64 {
-        self.buckets
+        self.buckets.get()
     }
 
     /// The field's name: `<window>`, or `<window>/<buckets>` where there is more than one.
     pub fn field(self) -> Text {
         let mut name = Text::new();
         decimal::push(&mut name, self.window.get());
-        if self.buckets > 1 {
+        if self.buckets() > 1 {
             name.push(b'/');
-            decimal::push(&mut name, self.buckets);
+            decimal::push(&mut name, self.buckets());
         }
         name
     }
@@ -57,13 +71,12 @@ impl Division {
         let mut parts = field.split(|byte| *byte == b'/');
         let window = Window::new(decimal::parse(parts.next()?)?)?;
         let buckets = match parts.next() {
-            None => 1,
-            Some(buckets) => decimal::parse(buckets).filter(|buckets| *buckets > 1)?,
+            None => BucketCount::ONE,
+            Some(buckets) => decimal::parse(buckets)
+                .and_then(BucketCount::new)
+                .filter(|buckets| *buckets != BucketCount::ONE)?,
         };
-        match parts.next() {
-            None => Self::new(window, buckets),
-            Some(_) => None,
-        }
+        parts.next().is_none().then_some(Self::new(window, buckets))
     }
 }
 
@@ -84,7 +97,7 @@ impl Buckets {
     pub fn empty(division: Division, index: u64) -> Self {
         Self {
             index,
-            counts: (0..=division.buckets).map(|_| 0).collect(),
+            counts: (0..=division.buckets()).map(|_| 0).collect(),
         }
     }
 
@@ -162,17 +175,20 @@ impl Buckets {
 
 /// How many counts a division keeps.
 fn capacity(division: Division) -> usize {
-    usize::try_from(division.buckets).map_or(usize::MAX, |buckets| buckets.saturating_add(1))
+    usize::try_from(division.buckets()).map_or(usize::MAX, |buckets| buckets.saturating_add(1))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Buckets, Counts, Division, MAX_BUCKETS, MAX_COUNT};
+    use super::{BucketCount, Buckets, Counts, Division, MAX_BUCKETS, MAX_COUNT};
     use crate::limiter::units::{MAX_WINDOW_MS, Window};
     use proptest::prelude::*;
 
     fn division(window: u64, buckets: u64) -> Division {
-        Division::new(Window::new(window).unwrap(), buckets).unwrap()
+        Division::new(
+            Window::new(window).unwrap(),
+            BucketCount::new(buckets).unwrap(),
+        )
     }
 
     #[test]

@@ -1,12 +1,21 @@
 //! One call on a counter: read, judge, then write.
 
-use super::buckets::{Buckets, Division};
+use super::buckets::{BucketCount, Buckets, Division};
 use super::estimate::{Estimate, Ticks};
 use super::store::CounterStore;
 use crate::limiter::tier::{PerTier, Tier, Tiers};
 use crate::limiter::units::{Cost, Timestamp};
 use crate::limiter::verdict::{Standing, Verdict, Wait};
 use crate::limiter::{Call, Foreign};
+
+/// How a counter counts, for all tiers of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Into how many buckets each window is divided.
+    pub buckets: BucketCount,
+    /// Whether the bucket that a window leaves counts whole.
+    pub strict: bool,
+}
 
 /// A tier and its buckets, brought up to the time of the call.
 #[derive(Debug)]
@@ -16,6 +25,7 @@ struct Field {
     buckets: Buckets,
     /// When the call is judged: now, but never before the newest bucket.
     ticks: Ticks,
+    strict: bool,
     /// Whether the newest bucket began with this call.
     begun: bool,
     /// Whether the dates lay too far in the future, so that all was gathered at now.
@@ -23,8 +33,13 @@ struct Field {
 }
 
 impl Field {
-    fn read<S: CounterStore>(store: &mut S, now: Timestamp, tier: Tier) -> Result<Self, Foreign> {
-        let division = Division::whole(tier.window);
+    fn read<S: CounterStore>(
+        store: &mut S,
+        now: Timestamp,
+        tier: Tier,
+        shape: Shape,
+    ) -> Result<Self, Foreign> {
+        let division = Division::new(tier.window, shape.buckets);
         let ticks = division.ticks(now);
         let current = division.bucket(ticks);
         let stored = store.read(division)?;
@@ -36,6 +51,7 @@ impl Field {
                 .is_none_or(|buckets| buckets.index() < current),
             buckets: stored.unwrap_or_else(|| Buckets::empty(division, current)),
             ticks,
+            strict: shape.strict,
             healed: false,
         };
         let newest = division.start(field.buckets.index());
@@ -55,6 +71,7 @@ impl Field {
             division: self.division,
             buckets: &self.buckets,
             ticks: self.ticks,
+            strict: self.strict,
         }
     }
 
@@ -89,11 +106,12 @@ impl<'a, S: CounterStore> CounterCall<'a, S> {
         store: &'a mut S,
         now: Timestamp,
         tiers: &Tiers,
+        shape: Shape,
         cost: Cost,
     ) -> Result<Self, Foreign> {
         let fields = tiers
             .each()
-            .try_map(|tier| Field::read(store, now, *tier))?;
+            .try_map(|tier| Field::read(store, now, *tier, shape))?;
         let over = fields
             .iter()
             .any(|field| field.estimate().is_over(field.tier.limit, cost));

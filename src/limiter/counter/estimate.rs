@@ -55,6 +55,8 @@ pub struct Estimate<'a> {
     pub buckets: &'a Buckets,
     /// When usage is asked for.
     pub ticks: Ticks,
+    /// Whether the bucket that the window leaves counts whole.
+    pub strict: bool,
 }
 
 impl Estimate<'_> {
@@ -83,11 +85,9 @@ impl Estimate<'_> {
         let mut kept = self.kept();
         let mut newer = self.buckets.counts().iter().rev().skip(1);
         for leaving in self.buckets.counts().iter().rev() {
-            // It fits once so few ticks of the leaving bucket are covered that the rest has room.
-            if let Some(room) = room.checked_sub(kept * self.scale(1)) {
-                let covered = room.checked_div((*leaving).into());
-                let covered = covered.and_then(|ticks| u64::try_from(ticks).ok());
-                begins = begins.saturating_add(window.saturating_sub(covered.unwrap_or(window)));
+            let room = room.checked_sub(kept * self.scale(1));
+            if let Some(covered) = room.and_then(|room| self.covered_within(room, *leaving)) {
+                begins = begins.saturating_add(window.saturating_sub(covered));
                 break;
             }
             begins = begins.saturating_add(window);
@@ -95,6 +95,18 @@ impl Estimate<'_> {
         }
         let fits = self.division.ceil_time(begins.max(self.ticks));
         Wait::For(fits.since(now))
+    }
+
+    /// How many ticks of the leaving bucket may still be covered for its part to have room; `None`
+    /// while any of it counts too much.
+    fn covered_within(self, room: Scaled, leaving: u64) -> Option<Ticks> {
+        let window = self.division.ticks_per_bucket();
+        if self.strict {
+            (self.scale(leaving) <= room).then_some(window)
+        } else {
+            let covered = room.checked_div(leaving.into());
+            Some(covered.map_or(window, |ticks| u64::try_from(ticks).unwrap_or(window)))
+        }
     }
 
     /// Until nothing counts any more, from `now` on.
@@ -113,7 +125,11 @@ impl Estimate<'_> {
     fn scaled(self) -> Scaled {
         let begins = self.division.start(self.buckets.index());
         let elapsed = self.ticks.saturating_sub(begins);
-        let covered = self.division.ticks_per_bucket().saturating_sub(elapsed);
+        let covered = if self.strict {
+            self.division.ticks_per_bucket()
+        } else {
+            self.division.ticks_per_bucket().saturating_sub(elapsed)
+        };
         let leaving = self.buckets.counts().last().copied().unwrap_or(0);
         Scaled::from(leaving) * Scaled::from(covered) + self.kept() * self.scale(1)
     }

@@ -8,6 +8,12 @@
 //! estimate * w = c[i-n] * (w - e) + w * (c[i-n+1] + … + c[i])
 //! ```
 //!
+//! Strict, the bucket that leaves counts whole:
+//!
+//! ```text
+//! estimate = c[i-n] + c[i-n+1] + … + c[i]
+//! ```
+//!
 //! Nothing is divided before it is compared, so nothing is rounded.
 
 mod buckets;
@@ -18,7 +24,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use buckets::{Buckets, Division};
-pub use call::CounterCall;
+pub use buckets::{BucketCount, Buckets, Division, MAX_BUCKETS};
+pub use call::{CounterCall, Shape};
 pub use refund::refund;
 pub use store::CounterStore;

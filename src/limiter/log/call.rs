@@ -215,7 +215,7 @@ impl Moment {
         let used = newest.total.wrapping_sub(oldest.total_before());
         // Totals that do not add up were not written by a log.
         if used < newest.cost || used > MAX_USAGE {
-            return Err(Foreign);
+            return Err(Foreign::Log);
         }
         Ok((oldest, used))
     }

@@ -1,87 +1,16 @@
 //! The log in memory against the naive oracle.
 
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
 
 use super::{Entry, LogCall, LogStore, refund};
 use crate::limiter::histories::{History, cost, histories, reply};
+use crate::limiter::memory::LogMemory;
 use crate::limiter::tier::Tiers;
 use crate::limiter::units::{Cost, Timestamp};
 use crate::limiter::verdict::{Verdict, Wait};
 use crate::limiter::{Call, Foreign, oracle};
 
-#[derive(Clone, Debug, Default)]
-struct Memory {
-    entries: BTreeMap<i64, Entry>,
-    expiry: Option<Timestamp>,
-    trimmed: usize,
-}
-
-impl LogStore for Memory {
-    fn newest(&mut self) -> Result<Option<Entry>, Foreign> {
-        Ok(self.entries.values().next_back().copied())
-    }
-
-    fn first_after(&mut self, time: Timestamp) -> Result<Option<Entry>, Foreign> {
-        Ok(self
-            .entries
-            .range(time.as_millis() + 1..)
-            .next()
-            .map(|(_, entry)| *entry))
-    }
-
-    fn last_before(&mut self, time: Timestamp) -> Result<Option<Entry>, Foreign> {
-        Ok(self
-            .entries
-            .range(..time.as_millis())
-            .next_back()
-            .map(|(_, entry)| *entry))
-    }
-
-    fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    fn count_through(&mut self, time: Timestamp, most: usize) -> usize {
-        self.entries.range(..=time.as_millis()).take(most).count()
-    }
-
-    fn append(&mut self, entry: Entry) {
-        assert!(self.entries.insert(entry.time.as_millis(), entry).is_none());
-    }
-
-    fn replace(&mut self, old: &[Entry], new: Option<Entry>) {
-        for entry in old {
-            assert_eq!(self.entries.remove(&entry.time.as_millis()), Some(*entry));
-        }
-        self.entries
-            .extend(new.map(|entry| (entry.time.as_millis(), entry)));
-    }
-
-    fn trim(&mut self, count: usize) {
-        for _ in 0..count {
-            self.entries.pop_first();
-        }
-        assert!(!self.entries.is_empty());
-        self.trimmed = count;
-    }
-
-    fn restart(&mut self, entry: Entry) {
-        self.entries.clear();
-        self.append(entry);
-    }
-
-    fn expiry(&self) -> Option<Timestamp> {
-        self.expiry
-    }
-
-    fn expire_at(&mut self, time: Timestamp) {
-        self.expiry = Some(time);
-    }
-}
-
-fn play(store: &mut Memory, now: i64, tiers: &Tiers, units: Cost, force: bool) -> Verdict {
+fn play(store: &mut LogMemory, now: i64, tiers: &Tiers, units: Cost, force: bool) -> Verdict {
     let mut call = LogCall::read(store, Timestamp::from_millis(now), tiers, units).unwrap();
     let record = force || !call.is_over();
     let verdict = call.settle(record).unwrap();
@@ -89,7 +18,7 @@ fn play(store: &mut Memory, now: i64, tiers: &Tiers, units: Cost, force: bool) -
     verdict
 }
 
-fn peek(store: &Memory, now: i64, tiers: &Tiers, units: Cost) -> Verdict {
+fn peek(store: &LogMemory, now: i64, tiers: &Tiers, units: Cost) -> Verdict {
     let mut store = store.clone();
     LogCall::read(&mut store, Timestamp::from_millis(now), tiers, units)
         .unwrap()
@@ -97,7 +26,7 @@ fn peek(store: &Memory, now: i64, tiers: &Tiers, units: Cost) -> Verdict {
         .unwrap()
 }
 
-fn is_over(store: &Memory, now: i64, tiers: &Tiers, units: Cost) -> bool {
+fn is_over(store: &LogMemory, now: i64, tiers: &Tiers, units: Cost) -> bool {
     let mut store = store.clone();
     LogCall::read(&mut store, Timestamp::from_millis(now), tiers, units)
         .unwrap()
@@ -106,7 +35,7 @@ fn is_over(store: &Memory, now: i64, tiers: &Tiers, units: Cost) -> bool {
 
 fn agrees_with_the_oracle(history: &History) -> Result<(), TestCaseError> {
     let tiers = history.tiers();
-    let (mut store, mut log) = (Memory::default(), oracle::Log::new());
+    let (mut store, mut log) = (LogMemory::default(), oracle::Log::new());
     let mut now = history.start;
     for step in &history.steps {
         now = (now + step.elapsed).max(0);
@@ -173,7 +102,7 @@ proptest! {
     fn trimming_is_bounded_and_rare_and_expiry_has_slack(times in recorded_times(), window in 4_u64..4_000) {
         let history = History { tiers: vec![(1 << 40, window)], start: 0, steps: vec![] };
         let tiers = history.tiers();
-        let mut store = Memory::default();
+        let mut store = LogMemory::default();
         let (mut trims, mut expiries) = (0, 0);
         for &now in &times {
             store.trimmed = 0;
@@ -208,7 +137,7 @@ fn a_long_log_is_searched_to_the_exact_entry() {
         steps: vec![],
     };
     let tiers = history.tiers();
-    let mut store = Memory::default();
+    let mut store = LogMemory::default();
     for now in 0..100_000_i64 {
         play(&mut store, now * 7, &tiers, Cost::ONE, false);
     }
@@ -239,7 +168,7 @@ fn a_refund_takes_from_1000_entries_at_most() {
         steps: vec![],
     }
     .tiers();
-    let mut store = Memory::default();
+    let mut store = LogMemory::default();
     for now in 0..1_500 {
         play(&mut store, now, &tiers, cost(2), false);
     }
@@ -259,7 +188,7 @@ fn totals_wrap_around() {
         steps: vec![],
     }
     .tiers();
-    let mut store = Memory::default();
+    let mut store = LogMemory::default();
     store.append(Entry {
         time: Timestamp::from_millis(1_000),
         total: u64::MAX - 1,
@@ -284,7 +213,7 @@ fn totals_that_do_not_add_up_are_foreign() {
         steps: vec![],
     }
     .tiers();
-    let mut store = Memory::default();
+    let mut store = LogMemory::default();
     for (time, total, cost) in [(1_000, 50, 5), (1_001, 49, 7)] {
         store.append(Entry {
             time: Timestamp::from_millis(time),
@@ -293,5 +222,5 @@ fn totals_that_do_not_add_up_are_foreign() {
         });
     }
     let read = LogCall::read(&mut store, Timestamp::from_millis(1_002), &tiers, Cost::ONE);
-    assert_eq!(read.err(), Some(Foreign));
+    assert_eq!(read.err(), Some(Foreign::Log));
 }

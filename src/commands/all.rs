@@ -1,0 +1,124 @@
+//! `SLIDE.ALL`: several keys, recorded in all or in none.
+
+use super::answer::{Answer, is_recorded, report};
+use super::arguments::{self, Clause, Limiter};
+use super::{BUCKETS, COST, FORCE, STRICT, TIERS};
+use crate::limiter::all::AllCall;
+use crate::limiter::counter::{CounterCall, Shape};
+use crate::limiter::log::LogCall;
+use crate::limiter::tier::Tiers;
+use crate::limiter::units::{Cost, Timestamp};
+use crate::limiter::{Call, Foreign};
+use crate::server::{
+    Args, Argument, Command, Context, CounterKey, Error, Key, KeyUse, Keys, Kind, LogKey, Manual,
+    Word,
+};
+use crate::settings::limits_are_enforced;
+use crate::stats::STATS;
+
+/// `SLIDE.ALL numkeys key [key ...] <LOG|COUNTER> limit window [limit window ...] [BUCKETS n]
+/// [STRICT] [<LOG|COUNTER> ...] [COST n] [FORCE]`.
+#[derive(Debug)]
+pub struct All;
+
+const CLAUSE: Argument = Argument::required(
+    c"clause",
+    Kind::Block(&[
+        Argument::required(
+            c"limiter",
+            Kind::OneOf(&[
+                Argument::token(c"log", c"LOG"),
+                Argument::token(c"counter", c"COUNTER"),
+            ]),
+        ),
+        TIERS,
+        BUCKETS,
+        STRICT,
+    ]),
+)
+.repeated();
+
+impl Command for All {
+    const MANUAL: Manual = Manual {
+        name: c"slide.all",
+        summary: c"Admits or limits a call by the limits of several keys, and records it in all of them or in none.",
+        complexity: c"The sum of what SLIDE.LOG and SLIDE.COUNTER take for each key.",
+        since: c"0.1.0",
+        flags: c"write fast",
+        categories: c"slide write fast",
+        arity: -6,
+        keys: Keys::Counted(KeyUse::Update),
+        arguments: &[
+            Argument::required(c"numkeys", Kind::Integer),
+            Argument::required(c"key", Kind::Key).repeated(),
+            CLAUSE,
+            COST,
+            FORCE,
+        ],
+    };
+
+    fn run(ctx: Context<'_>, args: Args<'_>) -> Result<(), Error> {
+        let request = arguments::parse_all(args.from(1))?;
+        let names = args.words(2, request.clauses.len());
+        let mut keys = open(ctx, args, names.clone(), &request.clauses)?;
+        let mut call = read(ctx.now(), &mut keys, request.options.cost())?;
+
+        let over = call.is_over();
+        let record = is_recorded(ctx, over, &request.options)?;
+        let verdicts = call.settle(record)?;
+        call.commit();
+
+        STATS.all.count(over, request.options.force);
+        for (name, call) in names.zip(call.each()) {
+            report(ctx, name, call);
+        }
+        ctx.reply_array(1 + verdicts.len());
+        ctx.reply_integer((over && limits_are_enforced()).into());
+        for verdict in verdicts {
+            Answer::new(verdict).reply(ctx);
+        }
+        Ok(())
+    }
+}
+
+/// An open key of either kind, with what a clause says of it.
+enum Limited<'a> {
+    Log(LogKey<'a>, &'a Tiers),
+    Counter(CounterKey<'a>, &'a Tiers, Shape),
+}
+
+fn open<'a>(
+    ctx: Context<'a>,
+    args: Args<'a>,
+    names: impl Iterator<Item = Word<'a>>,
+    clauses: &'a [Clause],
+) -> Result<Vec<Limited<'a>>, Error> {
+    let keys = names.zip(clauses).map(|(name, clause)| {
+        let key = Key::open(ctx, name);
+        Ok(match clause.limiter {
+            Limiter::Log => Limited::Log(LogKey::new(key)?, &clause.tiers),
+            Limiter::Counter(shape) => {
+                Limited::Counter(CounterKey::new(key, args)?, &clause.tiers, shape)
+            }
+        })
+    });
+    keys.collect()
+}
+
+fn read<'a>(
+    now: Timestamp,
+    keys: &'a mut [Limited<'_>],
+    cost: Cost,
+) -> Result<AllCall<'a>, Foreign> {
+    let calls = keys.iter_mut().map(|key| {
+        Ok(match key {
+            Limited::Log(key, tiers) => {
+                Box::new(LogCall::read(key, now, tiers, cost)?) as Box<dyn Call>
+            }
+            Limited::Counter(key, tiers, shape) => {
+                Box::new(CounterCall::read(key, now, tiers, *shape, cost)?)
+            }
+        })
+    });
+    Ok(AllCall::new(calls.collect::<Result<_, Foreign>>()?))
+}
