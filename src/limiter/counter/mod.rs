@@ -19,6 +19,8 @@
 mod buckets;
 mod call;
 mod estimate;
+#[cfg(test)]
+mod promises;
 mod refund;
 mod store;
 #[cfg(test)]
