@@ -45,7 +45,8 @@ impl Text {
     /// # Safety
     /// `raw` is null or a string that the caller has to free.
     pub unsafe fn adopt(ctx: *mut RedisModuleCtx, raw: *mut RedisModuleString) -> Option<Self> {
-        (!raw.is_null()).then_some(Self { ctx, raw })
+        // Lazily: a value made for null would free it when dropped.
+        (!raw.is_null()).then(|| Self { ctx, raw })
     }
 
     /// The server's handle, valid as long as this.
