@@ -108,7 +108,7 @@ fn take_tiers<'a>(words: &mut Peekable<impl Iterator<Item = &'a [u8]>>) -> Resul
         let tier = take_tier(words)?;
         tiers.push(tier).map_err(|error| match error {
             TierError::TooMany => argument(format!(
-                "there must be from 1 to {MAX_TIERS} tiers, got one more with limit '{}'",
+                "there must be at most {MAX_TIERS} tiers, got one more with limit '{}'",
                 tier.limit.get()
             )),
             TierError::SameWindow => argument(format!(

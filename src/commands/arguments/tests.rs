@@ -71,7 +71,7 @@ fn errors_name_the_argument_its_range_and_what_was_found() {
     assert_eq!(read("1 1s COST"), Err(format!("{cost}nothing")));
 
     let window = "ERR window must be an integer of milliseconds, or an integer with one of \
-                  the units ms, s, m, h and d, from 1 to 315576000000 ms, got ";
+                  the lower-case units ms, s, m, h and d, from 1 to 315576000000 ms, got ";
     for found in [
         "0",
         "0s",
@@ -105,7 +105,7 @@ fn tiers_are_at_most_16_with_different_windows() {
     assert_eq!(read(&tiers(16)).map(|request| request.0.len()), Ok(16));
     assert_eq!(
         read(&tiers(17)),
-        Err("ERR there must be from 1 to 16 tiers, got one more with limit '5'".to_owned())
+        Err("ERR there must be at most 16 tiers, got one more with limit '5'".to_owned())
     );
     assert_eq!(
         read("1 60s 2 60000"),

@@ -69,8 +69,8 @@ pub fn parse_window(word: Option<&[u8]>) -> Result<Window, Error> {
     };
     word.and_then(parse).ok_or_else(|| {
         argument(format!(
-            "window must be an integer of milliseconds, or an integer with one of the units ms, s, \
-             m, h and d, from 1 to {MAX_WINDOW_MS} ms, got {}",
+            "window must be an integer of milliseconds, or an integer with one of the lower-case \
+             units ms, s, m, h and d, from 1 to {MAX_WINDOW_MS} ms, got {}",
             Quoted(word)
         ))
     })

@@ -1,0 +1,160 @@
+//! `SLIDE.COUNTER` to the ms.
+
+use std::collections::BTreeMap;
+
+use crate::faketime::{Frozen, START};
+use crate::support::{Reply, admitted, repeated, run, slide, slide_counter};
+
+const MINUTE: i64 = 60_000;
+
+/// The start of a minute.
+const FULL: i64 = START / MINUTE * MINUTE;
+
+#[track_caller]
+fn call(frozen: &mut Frozen, ms: i64, tier: (u64, &str), cost: u64) -> Reply {
+    frozen.set(ms);
+    slide_counter(&mut frozen.con, "k", &[tier], &["COST", &cost.to_string()])
+}
+
+#[test]
+fn the_previous_window_counts_by_the_part_still_covered() {
+    let mut frozen = Frozen::start();
+    call(&mut frozen, FULL - 1, (100, "60s"), 50);
+    let reply = call(&mut frozen, FULL + 6000, (100, "60s"), 10);
+    assert_eq!((reply.limited, reply.remaining), (0, 45));
+}
+
+#[test]
+fn nothing_is_rounded_before_the_comparison() {
+    let mut frozen = Frozen::start();
+    call(&mut frozen, FULL - 1, (1, "60s"), 1);
+    assert_eq!(
+        call(&mut frozen, FULL + 1, (1, "60s"), 1),
+        Reply {
+            limited: 1,
+            limit: 1,
+            remaining: 0,
+            retry_after: 59_999,
+            reset_after: 59_999
+        }
+    );
+    assert_eq!(
+        call(&mut frozen, FULL + MINUTE - 1, (1, "60s"), 1).limited,
+        1
+    );
+    assert_eq!(call(&mut frozen, FULL + MINUTE, (1, "60s"), 1).limited, 0);
+}
+
+#[test]
+fn waits_know_how_the_weight_falls() {
+    let mut frozen = Frozen::start();
+    call(&mut frozen, FULL - 1, (60, "60s"), 60);
+    assert_eq!(call(&mut frozen, FULL + 12_000, (60, "60s"), 12).limited, 0);
+    let limited = call(&mut frozen, FULL + 12_000, (60, "60s"), 1);
+    assert_eq!((limited.limited, limited.retry_after), (1, 1000));
+    assert_eq!(call(&mut frozen, FULL + 12_999, (60, "60s"), 1).limited, 1);
+    assert_eq!(call(&mut frozen, FULL + 13_000, (60, "60s"), 1).limited, 0);
+}
+
+#[test]
+fn waits_reach_into_the_next_window() {
+    let mut frozen = Frozen::start();
+    call(&mut frozen, FULL, (10, "60s"), 10);
+    let limited = call(&mut frozen, FULL + 30_000, (10, "60s"), 1);
+    assert_eq!(
+        (limited.limited, limited.retry_after, limited.reset_after),
+        (1, 36_000, 90_000)
+    );
+    assert_eq!(call(&mut frozen, FULL + 65_999, (10, "60s"), 1).limited, 1);
+    assert_eq!(call(&mut frozen, FULL + 66_000, (10, "60s"), 1).limited, 0);
+}
+
+#[test]
+fn the_window_that_just_ended_is_still_there() {
+    let mut frozen = Frozen::start();
+    for (window, ms) in [
+        ("500ms", 500),
+        ("60s", MINUTE),
+        ("30d", 2_592_000_000),
+        ("315576000000", 315_576_000_000),
+    ] {
+        let start = (START / ms + 1) * ms;
+        call(&mut frozen, start, (10, window), 10);
+        assert_eq!(
+            call(&mut frozen, start + ms, (10, window), 1).limited,
+            1,
+            "{window}"
+        );
+        let half = call(&mut frozen, start + ms + ms / 2, (10, window), 0);
+        assert_eq!((half.remaining, half.reset_after), (5, ms / 2), "{window}");
+        let last = call(&mut frozen, start + 2 * ms - 1, (10, window), 0);
+        assert_eq!((last.remaining, last.reset_after), (9, 1), "{window}");
+        frozen.set(start + 2 * ms + 1);
+        assert_eq!(run::<i64>(&mut frozen.con, "EXISTS", &["k"]), 0, "{window}");
+    }
+}
+
+#[test]
+fn a_step_back_gives_no_free_pass_and_no_long_lockout() {
+    let mut frozen = Frozen::start();
+    call(&mut frozen, FULL + 1, (10, "60s"), 10);
+    let stored = |frozen: &mut Frozen| -> String {
+        run::<BTreeMap<String, String>>(&mut frozen.con, "HGETALL", &["k"])["60000"].clone()
+    };
+    let index = FULL / MINUTE;
+    // Time stands still at the bucket's start: the wait is to that, a window, and a tenth of one.
+    let limited = call(&mut frozen, FULL - 5000, (10, "60s"), 1);
+    assert_eq!(
+        (limited.limited, limited.retry_after),
+        (1, 5000 + MINUTE + 6000)
+    );
+    let limited = call(&mut frozen, FULL - MINUTE, (10, "60s"), 1);
+    assert_eq!(
+        (limited.limited, limited.retry_after),
+        (1, MINUTE + MINUTE + 6000)
+    );
+    assert_eq!(stored(&mut frozen), format!("{index}:10:0"));
+    // One ms more is a wrong date: all counts move to the current bucket.
+    let limited = call(&mut frozen, FULL - MINUTE - 1, (10, "60s"), 1);
+    assert_eq!((limited.limited, limited.retry_after), (1, 1 + 6000));
+    assert_eq!(stored(&mut frozen), format!("{}:10:0", index - 2));
+    let expiry: i64 = run(&mut frozen.con, "PEXPIRETIME", &["k"]);
+    assert_eq!(expiry, index * MINUTE);
+    assert_eq!(
+        call(&mut frozen, FULL - MINUTE + 5999, (10, "60s"), 1).limited,
+        1
+    );
+    assert_eq!(
+        call(&mut frozen, FULL - MINUTE + 6000, (10, "60s"), 1).limited,
+        0
+    );
+}
+
+/// What the classic form promises, and what it does not.
+#[test]
+fn twice_the_limit_can_pass_but_not_more() {
+    let mut frozen = Frozen::start();
+    let burst = repeated(&slide("SLIDE.COUNTER", "k", &[(100, "60s")], &[]), 300);
+    let mut passed: Vec<(i64, usize)> = Vec::new();
+    for second in (0..600).step_by(7) {
+        let time = FULL + second * 1000;
+        for time in [time, (time / MINUTE + 1) * MINUTE - 1] {
+            if passed.last().is_none_or(|last| time > last.0) {
+                frozen.set(time);
+                let replies: Vec<Vec<i64>> = burst.query(&mut frozen.con).unwrap();
+                passed.push((time, admitted(&replies)));
+            }
+        }
+    }
+    let most = passed
+        .iter()
+        .map(|&(end, _)| {
+            let inside = passed
+                .iter()
+                .filter(|(time, _)| (end - MINUTE + 1..=end).contains(time));
+            inside.map(|(_, count)| count).sum::<usize>()
+        })
+        .max()
+        .unwrap();
+    assert!((101..=200).contains(&most), "{most} in some minute");
+}

@@ -1,0 +1,12 @@
+//! The module under a clock that the test moves: libfaketime stands between the server and the
+//! system's clock. That works with Redis 8.2; `SLIDE_SERVER` names the binary.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod counter;
+mod faketime;
+mod histories;
+mod log;

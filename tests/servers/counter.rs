@@ -1,0 +1,397 @@
+//! `SLIDE.COUNTER`: verdicts, waits, what is stored and for how long.
+
+use std::collections::BTreeMap;
+
+use redis::Connection;
+
+use crate::support::oracle::{Call, Counter, Reply};
+use crate::support::{
+    Server, Timed, info_number, now, repeated, run, slide, slide_counter, state, timed_reply,
+    wait_until,
+};
+
+/// The longest window there is: no test meets its boundary.
+const DECADE: &str = "315576000000";
+const DECADE_MS: i64 = 315_576_000_000;
+
+fn fields(con: &mut Connection, key: &str) -> BTreeMap<String, String> {
+    run(con, "HGETALL", &[key])
+}
+
+/// A window whose current bucket began a given part of itself ago.
+fn window_with_passed(con: &mut Connection, part: f64) -> (i64, i64) {
+    let index = 6;
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
+    let window = (now(con) as f64 / (index as f64 + part)) as i64;
+    assert!(window <= DECADE_MS);
+    (index, window)
+}
+
+/// Stores one window's counts on the server, and gives an oracle that has them too.
+fn store(con: &mut Connection, key: &str, window: i64, index: i64, counts: [u64; 2]) -> Counter {
+    let [current, previous] = counts;
+    let value = format!("{index}:{current}:{previous}");
+    run::<i64>(con, "HSET", &[key, &window.to_string(), &value]);
+    let mut oracle = Counter::new();
+    let tiers = [(0, window.unsigned_abs())];
+    for (age, cost) in [(1, previous), (0, current)] {
+        oracle.call(
+            (index - age) * window,
+            Call {
+                tiers: &tiers,
+                cost,
+                force: true,
+            },
+            1,
+            false,
+        );
+    }
+    oracle
+}
+
+/// Runs one call, and checks its reply against the oracle's at some instant of its duration.
+#[track_caller]
+fn check(
+    con: &mut Connection,
+    oracle: &Counter,
+    key: &str,
+    tier: (u64, i64),
+    cost: u64,
+) -> Timed<Reply> {
+    let written = (tier.0, tier.1.to_string());
+    let command = slide(
+        "SLIDE.COUNTER",
+        key,
+        &[(written.0, written.1.as_str())],
+        &["COST", &cost.to_string()],
+    );
+    let tiers = [(tier.0, tier.1.unsigned_abs())];
+    let call = Call {
+        tiers: &tiers,
+        cost,
+        force: false,
+    };
+    let timed = timed_reply(con, command);
+    timed.matches(|now| oracle.clone().call(now, call, 1, false));
+    timed
+}
+
+#[test]
+fn one_field_a_window_holds_index_and_both_counts() {
+    let server = Server::start();
+    let mut con = server.connect();
+    let index = now(&mut con) / DECADE_MS;
+    let tiers = [(100, DECADE), (50, "315575999999")];
+    let first = slide_counter(&mut con, "k", &tiers, &["COST", "7"]);
+    assert_eq!((first.limited, first.limit, first.remaining), (0, 50, 43));
+    slide_counter(&mut con, "k", &tiers, &[]);
+    assert_eq!(
+        fields(&mut con, "k"),
+        BTreeMap::from([
+            (DECADE.to_owned(), format!("{index}:8:0")),
+            ("315575999999".to_owned(), format!("{index}:8:0")),
+        ])
+    );
+    assert_eq!(run::<String>(&mut con, "TYPE", &["k"]), "hash");
+}
+
+#[test]
+fn windows_are_aligned_to_the_epoch_and_the_key_lives_two_of_them() {
+    let server = Server::start();
+    let mut con = server.connect();
+    for (window, ms) in [
+        ("500ms", 500),
+        ("7s", 7000),
+        ("60s", 60_000),
+        ("30d", 2_592_000_000),
+        (DECADE, DECADE_MS),
+    ] {
+        for tiers in [
+            vec![(1000, window)],
+            vec![(1000, "3ms"), (1000, window), (1000, "200ms")],
+        ] {
+            let key = format!("{window}:{}", tiers.len());
+            for _ in 0..20 {
+                let (before, reply, value, expiry, after): (
+                    Vec<i64>,
+                    Vec<i64>,
+                    String,
+                    i64,
+                    Vec<i64>,
+                ) = redis::pipe()
+                    .atomic()
+                    .cmd("TIME")
+                    .add_command(slide("SLIDE.COUNTER", &key, &tiers, &[]))
+                    .cmd("HGET")
+                    .arg(&key)
+                    .arg(ms)
+                    .cmd("PEXPIRETIME")
+                    .arg(&key)
+                    .cmd("TIME")
+                    .query(&mut con)
+                    .unwrap();
+                assert_eq!(reply[0], 0);
+                let index: i64 = value.split(':').next().unwrap().parse().unwrap();
+                let bucket = |time: &[i64]| (time[0] * 1000 + time[1] / 1000) / ms;
+                assert!(
+                    (bucket(&before)..=bucket(&after)).contains(&index),
+                    "{window}: {value}"
+                );
+                assert_eq!(expiry, (index + 2) * ms, "{window}: {value}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_refusal_changes_nothing() {
+    let server = Server::start();
+    let mut con = server.connect();
+    let verdicts: Vec<i64> = ["6", "6", "4"]
+        .iter()
+        .map(|cost| slide_counter(&mut con, "k", &[(10, DECADE)], &["COST", cost]).limited)
+        .collect();
+    assert_eq!(verdicts, [0, 1, 0]);
+
+    let before = state(&mut con);
+    let changes = info_number(&mut con, "persistence", "rdb_changes_since_last_save");
+    for _ in 0..100 {
+        assert_eq!(
+            slide_counter(&mut con, "k", &[(10, DECADE)], &[]).limited,
+            1
+        );
+    }
+    // Over one tier's limit is recorded in none, and makes no field.
+    assert_eq!(
+        slide_counter(&mut con, "k", &[(99, "1d"), (10, DECADE)], &[]).limited,
+        1
+    );
+    assert_eq!(state(&mut con), before);
+    assert_eq!(
+        info_number(&mut con, "persistence", "rdb_changes_since_last_save"),
+        changes
+    );
+}
+
+#[test]
+fn a_cost_above_the_limit_never_fits_and_takes_nothing() {
+    let server = Server::start();
+    let mut con = server.connect();
+    assert_eq!(
+        slide_counter(&mut con, "k", &[(300, DECADE)], &["COST", "301"]),
+        Reply {
+            limited: 1,
+            limit: 300,
+            remaining: 300,
+            retry_after: -1,
+            reset_after: 0
+        }
+    );
+    assert_eq!(run::<i64>(&mut con, "EXISTS", &["k"]), 0);
+    assert_eq!(
+        slide_counter(&mut con, "k", &[(300, DECADE)], &[]).remaining,
+        299
+    );
+}
+
+#[test]
+fn cost_0_reports_and_records_nothing() {
+    let server = Server::start();
+    let mut con = server.connect();
+    assert_eq!(
+        slide_counter(&mut con, "k", &[(10, DECADE)], &["COST", "0"]),
+        Reply {
+            limited: 0,
+            limit: 10,
+            remaining: 10,
+            retry_after: 0,
+            reset_after: 0
+        }
+    );
+    assert_eq!(run::<i64>(&mut con, "EXISTS", &["k"]), 0);
+}
+
+#[test]
+fn a_limit_can_change_while_the_counter_is_full() {
+    let server = Server::start();
+    let mut con = server.connect();
+    repeated(&slide("SLIDE.COUNTER", "k", &[(10, DECADE)], &[]), 10)
+        .query::<()>(&mut con)
+        .unwrap();
+    assert_eq!(
+        slide_counter(&mut con, "k", &[(10, DECADE)], &[]).limited,
+        1
+    );
+    let raised = slide_counter(&mut con, "k", &[(20, DECADE)], &[]);
+    assert_eq!((raised.limited, raised.remaining), (0, 9));
+    let lowered = slide_counter(&mut con, "k", &[(5, DECADE)], &[]);
+    assert_eq!(
+        (lowered.limited, lowered.limit, lowered.remaining),
+        (1, 5, 0)
+    );
+}
+
+#[test]
+fn the_previous_window_counts_by_the_part_still_covered() {
+    let server = Server::start();
+    let mut con = server.connect();
+    let (index, window) = window_with_passed(&mut con, 0.1001);
+    let oracle = store(&mut con, "k", window, index, [10, 50]);
+    let reply = check(&mut con, &oracle, "k", (100, window), 0).value;
+    assert_eq!((reply.limited, reply.remaining), (0, 45));
+}
+
+#[test]
+fn nothing_is_rounded_before_the_comparison() {
+    let server = Server::start();
+    let mut con = server.connect();
+    let (index, window) = window_with_passed(&mut con, 0.0);
+    // The rest of one unit is still in the window, however little of it has gone.
+    let oracle = store(&mut con, "k", window, index, [0, 1]);
+    let reply = check(&mut con, &oracle, "k", (1, window), 1).value;
+    assert_eq!((reply.limited, reply.remaining), (1, 0));
+}
+
+#[test]
+fn waits_know_how_the_weight_falls() {
+    let server = Server::start();
+    let mut con = server.connect();
+    // 60 before and 12 now, a fifth into the window: a sixtieth of the window frees one unit.
+    let (index, window) = window_with_passed(&mut con, 0.2001);
+    let oracle = store(&mut con, "k", window, index, [12, 60]);
+    let reply = check(&mut con, &oracle, "k", (60, window), 1).value;
+    assert_eq!((reply.limited, reply.remaining), (1, 0));
+    assert!(
+        reply.retry_after <= window / 60,
+        "{reply:?}, window {window}"
+    );
+    // 10 now, half into the window: the rest of it, and a tenth of the next.
+    let (index, window) = window_with_passed(&mut con, 0.5);
+    let oracle = store(&mut con, "l", window, index, [10, 0]);
+    let reply = check(&mut con, &oracle, "l", (10, window), 1).value;
+    assert_eq!((reply.limited, reply.remaining), (1, 0));
+    let expected = window * 6 / 10;
+    assert!(
+        reply.retry_after.abs_diff(expected) < 5000,
+        "{reply:?}, {window}"
+    );
+}
+
+#[test]
+fn every_tier_must_pass() {
+    let server = Server::start();
+    let mut con = server.connect();
+    let tiers = [(10, "315575999998"), (3, "315575999999"), (3, DECADE)];
+    let fewest = slide_counter(&mut con, "k", &tiers, &["COST", "3"]);
+    assert_eq!((fewest.limited, fewest.limit, fewest.remaining), (0, 3, 0));
+    let limited = slide_counter(&mut con, "k", &tiers, &[]);
+    assert_eq!(
+        (limited.limited, limited.limit, limited.remaining),
+        (1, 3, 0)
+    );
+    let never = slide_counter(&mut con, "k", &tiers, &["COST", "4"]);
+    assert_eq!((never.limited, never.limit, never.retry_after), (1, 3, -1));
+    let never = slide_counter(&mut con, "k", &tiers, &["COST", "11"]);
+    assert_eq!(
+        (
+            never.limited,
+            never.limit,
+            never.remaining,
+            never.retry_after
+        ),
+        (1, 10, 7, -1)
+    );
+}
+
+/// In real time: from the end of a full window on, calls are refused until the weight of that
+/// window has fallen enough.
+#[test]
+fn the_window_that_just_ended_is_still_there() {
+    let server = Server::start();
+    let mut con = server.connect();
+    let (limit, window) = (5, 1000);
+    let mut oracle = Counter::new();
+    let end = (now(&mut con) / window + 1) * window;
+    wait_until(&mut con, end); // so that the fill stays inside one window
+    let index = end / window;
+    let fill = slide_counter(&mut con, "k", &[(limit, "1000")], &["COST", "5"]);
+    assert_eq!((fill.limited, fill.remaining), (0, 0));
+    let stored = format!("{index}:5:0");
+    assert_eq!(
+        fields(&mut con, "k")["1000"],
+        stored,
+        "the fill took longer than a second"
+    );
+    let tiers = [(limit, window.unsigned_abs())];
+    oracle.call(
+        end,
+        Call {
+            tiers: &tiers,
+            cost: 5,
+            force: false,
+        },
+        1,
+        false,
+    );
+
+    wait_until(&mut con, end + window);
+    let mut refused = 0;
+    loop {
+        let call = check(&mut con, &oracle, "k", (limit, window), 1);
+        if call.value.limited == 0 {
+            assert!(
+                call.after >= end + window + window / 5,
+                "{call:?} came early"
+            );
+            break;
+        }
+        assert!(
+            call.before < end + window + window / 5,
+            "{call:?} came late"
+        );
+        refused += 1;
+    }
+    assert!(
+        refused > 0,
+        "nothing was tried before the first unit was free"
+    );
+    assert_eq!(fields(&mut con, "k")["1000"], format!("{}:1:5", index + 1));
+}
+
+#[test]
+fn time_stands_still_at_a_bucket_of_the_near_future() {
+    let server = Server::start();
+    let mut con = server.connect();
+    let window = 86_400_000;
+    let index = now(&mut con) / window + 1;
+    let oracle = store(&mut con, "k", window, index, [2, 3]);
+    let before = state(&mut con);
+    let reply = check(&mut con, &oracle, "k", (6, window), 2).value;
+    assert_eq!((reply.limited, reply.remaining), (1, 1));
+    assert_eq!(state(&mut con), before);
+    check(&mut con, &oracle, "k", (6, window), 1);
+    assert_eq!(fields(&mut con, "k")["86400000"], format!("{index}:3:3"));
+}
+
+#[test]
+fn a_bucket_of_the_far_future_becomes_the_current_one() {
+    let server = Server::start();
+    let mut con = server.connect();
+    let (index, window) = window_with_passed(&mut con, 0.3);
+    for (cost, limit, limited, healed) in [(1, 5, 1, 5), (0, 5, 0, 5), (9, 5, 1, 5), (2, 10, 0, 7)]
+    {
+        let oracle = store(&mut con, "k", window, index + 3, [2, 3]);
+        run::<i64>(
+            &mut con,
+            "PEXPIREAT",
+            &["k", &((index + 5) * window).to_string()],
+        );
+        let reply = check(&mut con, &oracle, "k", (limit, window), cost).value;
+        assert_eq!(reply.limited, limited, "{cost} of {limit}");
+        let stored = fields(&mut con, "k");
+        assert_eq!(stored[&window.to_string()], format!("{index}:{healed}:0"));
+        let expiry: i64 = run(&mut con, "PEXPIRETIME", &["k"]);
+        assert_eq!(expiry, (index + 2) * window);
+        run::<i64>(&mut con, "DEL", &["k"]);
+    }
+}

@@ -1,0 +1,27 @@
+//! The module in a real server, the one that `SLIDE_SERVER` names.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod arguments;
+mod clients;
+mod counter;
+mod enforce;
+mod events;
+mod force;
+mod foreign;
+mod headers;
+mod info;
+mod large;
+mod loading;
+mod log;
+mod memory;
+mod peek;
+mod persistence;
+mod refund;
+mod replication;
+mod stories;
+mod traffic;
+mod transactions;

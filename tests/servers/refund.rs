@@ -1,0 +1,302 @@
+//! `SLIDE.REFUND`: the newest units go back.
+
+use std::collections::BTreeMap;
+
+use redis::{Connection, cmd};
+
+use crate::loading::command_info;
+use crate::support::{
+    Server, Setup, command, entries, error_of, now, run, slide_counter, slide_log, slide_peek,
+    state,
+};
+
+const DECADE: &str = "315576000000";
+
+fn refund(con: &mut Connection, key: &str, units: u64) -> u64 {
+    run(con, "SLIDE.REFUND", &[key, &units.to_string()])
+}
+
+/// A log with entries of 5, 3 and 2 units in the last seconds.
+fn store(con: &mut Connection) -> i64 {
+    let time = now(con);
+    for (age, member) in [(3000, "5:5"), (2000, "8:3"), (1000, "10:2")] {
+        run::<i64>(con, "ZADD", &["log", &(time - age).to_string(), member]);
+    }
+    run::<i64>(con, "PEXPIREAT", &["log", &(time + 70_000).to_string()]);
+    time
+}
+
+#[test]
+fn a_missing_key_has_nothing_to_give() {
+    let server = Server::start();
+    let mut con = server.connect();
+    assert_eq!(refund(&mut con, "k", 5), 0);
+    assert_eq!(run::<i64>(&mut con, "DBSIZE", &[]), 0);
+    // Nothing was put by: the limit is still the limit.
+    let reply = slide_log(&mut con, "k", &[(10, "60s")], &["COST", "11"]);
+    assert_eq!((reply.limited, reply.remaining), (1, 10));
+}
+
+#[test]
+fn the_newest_entries_of_a_log_are_taken_first() {
+    let server = Server::start();
+    let mut con = server.connect();
+    for (units, left) in [
+        (1, &[("5:5", 3000), ("8:3", 2000), ("9:1", 1000)][..]),
+        (2, &[("5:5", 3000), ("8:3", 2000)]),
+        (4, &[("5:5", 3000), ("6:1", 2000)]),
+        (5, &[("5:5", 3000)]),
+        (9, &[("1:1", 3000)]),
+    ] {
+        let time = store(&mut con);
+        let expiry: i64 = run(&mut con, "PEXPIRETIME", &["log"]);
+        assert_eq!(refund(&mut con, "log", units), units);
+        let expected: Vec<(String, i64)> = left
+            .iter()
+            .map(|(member, age)| ((*member).to_owned(), time - age))
+            .collect();
+        assert_eq!(entries(&mut con, "log"), expected, "after {units}");
+        assert_eq!(run::<i64>(&mut con, "PEXPIRETIME", &["log"]), expiry);
+        let peek = slide_peek(&mut con, "log", &[(10, "60s")], &[]);
+        assert_eq!(u64::try_from(peek.remaining).unwrap(), units);
+        // The running total goes on from what is left.
+        let reply = slide_log(&mut con, "log", &[(10, "60s")], &[]);
+        assert_eq!(u64::try_from(reply.remaining).unwrap(), units - 1);
+        let member = format!("{}:1", 10 - units + 1);
+        assert_eq!(entries(&mut con, "log").pop().unwrap().0, member);
+        run::<i64>(&mut con, "DEL", &["log"]);
+    }
+}
+
+#[test]
+fn no_more_is_taken_than_is_stored_and_an_empty_log_is_gone() {
+    let server = Server::start();
+    let mut con = server.connect();
+    for units in [10, 11, 9_007_199_254_740_991] {
+        store(&mut con);
+        assert_eq!(refund(&mut con, "log", units), 10);
+        assert_eq!(run::<i64>(&mut con, "EXISTS", &["log"]), 0);
+    }
+}
+
+#[test]
+fn one_refund_takes_from_1000_entries_at_most() {
+    let server = Server::start();
+    let mut con = server.connect();
+    let time = now(&mut con);
+    let mut fill = cmd("ZADD");
+    fill.arg("log");
+    for entry in 1..=1500 {
+        fill.arg(time - 2000 + entry)
+            .arg(format!("{}:2", entry * 2));
+    }
+    fill.query::<i64>(&mut con).unwrap();
+    assert_eq!(refund(&mut con, "log", 2500), 2000);
+    assert_eq!(run::<i64>(&mut con, "ZCARD", &["log"]), 500);
+    assert_eq!(refund(&mut con, "log", 500), 500);
+    assert_eq!(
+        slide_peek(&mut con, "log", &[(500, "60s")], &[]).remaining,
+        0
+    );
+}
+
+#[test]
+fn totals_stay_right_across_2_to_the_64() {
+    let server = Server::start();
+    let mut con = server.connect();
+    let time = now(&mut con);
+    for (age, member) in [(2000, "18446744073709551615:5"), (1000, "3:4")] {
+        run::<i64>(
+            &mut con,
+            "ZADD",
+            &["log", &(time - age).to_string(), member],
+        );
+    }
+    assert_eq!(refund(&mut con, "log", 6), 6);
+    assert_eq!(
+        entries(&mut con, "log"),
+        [("18446744073709551613:3".to_owned(), time - 2000)]
+    );
+    assert_eq!(
+        slide_log(&mut con, "log", &[(10, "60s")], &["COST", "4"]).remaining,
+        3
+    );
+    assert_eq!(entries(&mut con, "log").pop().unwrap().0, "1:4");
+}
+
+#[test]
+fn a_counter_gives_from_its_newest_buckets_in_every_field() {
+    let server = Server::start();
+    let mut con = server.connect();
+    for (units, taken, decade, other) in [
+        (1, 1, "6:4:9", "6:3:2"),
+        (5, 5, "6:0:9", "6:0:1"),
+        (9, 9, "6:0:5", "6:0:0"),
+        (50, 14, "6:0:0", "6:0:0"),
+    ] {
+        run::<i64>(
+            &mut con,
+            "HSET",
+            &["k", DECADE, "6:5:9", "300000000000", "6:4:2"],
+        );
+        let expiry = 8 * 315_576_000_000_i64;
+        run::<i64>(&mut con, "PEXPIREAT", &["k", &expiry.to_string()]);
+        assert_eq!(refund(&mut con, "k", units), taken);
+        let fields: BTreeMap<String, String> = run(&mut con, "HGETALL", &["k"]);
+        assert_eq!(
+            (fields[DECADE].as_str(), fields["300000000000"].as_str()),
+            (decade, other)
+        );
+        assert_eq!(run::<i64>(&mut con, "PEXPIRETIME", &["k"]), expiry);
+    }
+}
+
+#[test]
+fn an_estimate_is_settled_either_way() {
+    let server = Server::start();
+    let mut con = server.connect();
+    for (kind, window) in [("LOG", "1d"), ("COUNTER", DECADE)] {
+        let mut spend = |key: &str, options: &[&str]| {
+            let tiers = [(10_000, window)];
+            match kind {
+                "LOG" => slide_log(&mut con, key, &tiers, options),
+                _ => slide_counter(&mut con, key, &tiers, options),
+            }
+        };
+        // 4,000 tokens are reserved, 1,000 were used.
+        let less = format!("{kind}:less");
+        assert_eq!(spend(&less, &["COST", "4000"]).remaining, 6000);
+        assert_eq!(refund(&mut server.connect(), &less, 3000), 3000);
+        assert_eq!(spend(&less, &["COST", "0"]).remaining, 9000);
+        // 4,000 are reserved, 6,000 were used: the rest counts whether or not it fits.
+        let more = format!("{kind}:more");
+        assert_eq!(spend(&more, &["COST", "4000"]).remaining, 6000);
+        assert_eq!(spend(&more, &["COST", "2000", "FORCE"]).remaining, 4000);
+        let over = spend(&more, &["COST", "5000", "FORCE"]);
+        assert_eq!((over.limited, over.remaining), (1, 0));
+        assert_eq!(refund(&mut server.connect(), &more, 2000), 2000);
+        assert_eq!(spend(&more, &["COST", "0"]).remaining, 1000);
+    }
+}
+
+#[test]
+fn errors_leave_everything_as_it_is() {
+    let server = Server::start();
+    let mut con = server.connect();
+    slide_log(&mut con, "log", &[(5, "1d")], &["COST", "3"]);
+    slide_counter(&mut con, "counter", &[(5, DECADE)], &["COST", "3"]);
+    run::<()>(&mut con, "SET", &["string", "x"]);
+    run::<i64>(&mut con, "ZADD", &["zset", "1", "alice"]);
+    run::<i64>(&mut con, "HSET", &["hash", "name", "alice"]);
+    let before = state(&mut con);
+    for wrong in ["0", "-1", "+1", "1.5", "01", "9007199254740992", "x", ""] {
+        for key in ["log", "counter", "missing"] {
+            let error = error_of(&mut con, &command("SLIDE.REFUND", &[key, wrong]));
+            let expected =
+                format!("ERR units must be an integer from 1 to 9007199254740991, got '{wrong}'");
+            assert_eq!(error, expected);
+        }
+    }
+    for (key, expected) in [
+        (
+            "string",
+            "WRONGTYPE Operation against a key holding the wrong kind of value",
+        ),
+        (
+            "zset",
+            "ERR key holds a sorted set that SLIDE.LOG did not write",
+        ),
+        (
+            "hash",
+            "ERR key holds a hash that SLIDE.COUNTER did not write",
+        ),
+    ] {
+        assert_eq!(
+            error_of(&mut con, &command("SLIDE.REFUND", &[key, "1"])),
+            expected
+        );
+    }
+    for arguments in [&["log"][..], &["log", "1", "1"]] {
+        let error = error_of(&mut con, &command("SLIDE.REFUND", arguments));
+        assert!(
+            error.to_lowercase().contains("wrong number of arguments"),
+            "{error}"
+        );
+    }
+    assert_eq!(state(&mut con), before);
+}
+
+#[test]
+fn refunds_work_when_memory_is_full() {
+    let server = Server::start();
+    let mut con = server.connect();
+    slide_log(&mut con, "log", &[(5, "1d")], &["COST", "5"]);
+    slide_counter(&mut con, "counter", &[(5, DECADE)], &["COST", "5"]);
+    run::<()>(&mut con, "CONFIG", &["SET", "maxmemory", "1"]);
+    for (key, window) in [("log", "1d"), ("counter", DECADE)] {
+        assert_eq!(refund(&mut con, key, 2), 2);
+        assert_eq!(slide_peek(&mut con, key, &[(5, window)], &[]).remaining, 2);
+    }
+}
+
+#[test]
+fn replicas_and_the_append_only_file_get_effects() {
+    let primary = Setup::new()
+        .line("appendonly yes")
+        .line("appendfsync always")
+        .start();
+    let replica = Setup::new().without_module().replica_of(&primary).start();
+    let mut con = primary.connect();
+    let time = store(&mut con);
+    slide_counter(&mut con, "counter", &[(10, DECADE)], &["COST", "9"]);
+    let written = primary.append_only_file().len();
+    assert_eq!(refund(&mut con, "log", 4), 4);
+    // The key never empties in between: first comes what stays, then what goes.
+    let effects = primary.append_only_file().split_off(written);
+    assert_eq!(
+        effects[0],
+        ["ZADD", "log", &(time - 2000).to_string(), "6:1"]
+    );
+    assert!(effects.len() > 1);
+    assert!(
+        effects[1..]
+            .iter()
+            .all(|effect| effect[0].starts_with("ZREM")),
+        "{effects:?}"
+    );
+    assert_eq!(refund(&mut con, "log", 100), 6);
+    assert_eq!(refund(&mut con, "counter", 100), 9);
+    primary.wait_for(&replica);
+    assert_eq!(state(&mut con), state(&mut replica.connect()));
+}
+
+#[test]
+fn only_a_refund_that_takes_is_a_change() {
+    let server = Server::start();
+    let (mut con, mut other) = (server.connect(), server.connect());
+    slide_counter(&mut con, "k", &[(10, DECADE)], &["COST", "3"]);
+    for (taken, unchanged) in [(3, false), (0, true)] {
+        run::<()>(&mut con, "WATCH", &["k"]);
+        assert_eq!(refund(&mut other, "k", 9), taken);
+        run::<()>(&mut con, "MULTI", &[]);
+        run::<String>(&mut con, "PING", &[]);
+        let through = run::<Option<Vec<String>>>(&mut con, "EXEC", &[]).is_some();
+        assert_eq!(through, unchanged, "{taken} taken");
+    }
+}
+
+#[test]
+fn the_server_knows_what_a_refund_does() {
+    let server = Server::start();
+    let mut con = server.connect();
+    let (arity, flags) = command_info(&mut con, "SLIDE.REFUND");
+    assert_eq!(arity, 3);
+    assert!(flags.contains(&"write".to_owned()), "{flags:?}");
+    assert!(!flags.contains(&"denyoom".to_owned()), "{flags:?}");
+    let keys: Vec<String> = run(
+        &mut con,
+        "COMMAND",
+        &["GETKEYS", "SLIDE.REFUND", "the key", "1"],
+    );
+    assert_eq!(keys, ["the key"]);
+}

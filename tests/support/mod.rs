@@ -1,0 +1,279 @@
+//! Real servers for the tests: each test starts its own, in a folder of its own, and talks to it.
+
+#![allow(dead_code)] // each test crate uses a part
+
+#[path = "../oracle/mod.rs"]
+pub mod oracle;
+mod server;
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use redis::{Cmd, Connection, FromRedisValue, Pipeline, ToRedisArgs, Value, cmd, pipe};
+
+pub use oracle::Reply;
+pub use server::{Server, Setup};
+
+/// What a condition may take before the test gives up on it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Polls until there is something, and fails the test when it takes too long.
+#[track_caller]
+pub fn eventually<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = poll() {
+            return found;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "waited {PATIENCE:?} in vain: {what}"
+        );
+        sleep(Duration::from_millis(2));
+    }
+}
+
+/// A command with its arguments, of which bytes are sent as they are.
+pub fn command(name: &str, arguments: &[&str]) -> Cmd {
+    let mut command = cmd(name);
+    command.arg(arguments);
+    command
+}
+
+/// Runs a command that must succeed.
+#[track_caller]
+pub fn run<T: FromRedisValue>(con: &mut Connection, name: &str, arguments: &[&str]) -> T {
+    command(name, arguments)
+        .query(con)
+        .unwrap_or_else(|error| panic!("{name} {arguments:?}: {error}"))
+}
+
+/// Runs a command that must fail, and gives the error as the server sent it.
+#[track_caller]
+pub fn error_of(con: &mut Connection, command: &Cmd) -> String {
+    match command.query::<Value>(con) {
+        Ok(value) => panic!("no error but {value:?}"),
+        Err(error) => error_text(&error),
+    }
+}
+
+/// The error as the server sent it: its code, a space, the sentence.
+pub fn error_text(error: &redis::RedisError) -> String {
+    let code = error
+        .code()
+        .unwrap_or_else(|| panic!("not from the server: {error}"));
+    format!("{code} {}", error.detail().unwrap_or_default())
+}
+
+/// The command line of a limiter call.
+pub fn slide(name: &str, key: impl ToRedisArgs, tiers: &[(u64, &str)], options: &[&str]) -> Cmd {
+    let mut command = cmd(name);
+    command.arg(key);
+    for &(limit, window) in tiers {
+        command.arg(limit).arg(window);
+    }
+    command.arg(options);
+    command
+}
+
+/// Runs a limiter call and checks the shape of its reply.
+#[track_caller]
+pub fn reply(con: &mut Connection, command: &Cmd) -> Reply {
+    let five: Vec<i64> = command.query(con).unwrap_or_else(|error| panic!("{error}"));
+    reply_of(&five)
+}
+
+#[track_caller]
+pub fn reply_of(five: &[i64]) -> Reply {
+    let &[limited, limit, remaining, retry_after, reset_after] = five else {
+        panic!("a reply has five integers, not {five:?}");
+    };
+    Reply {
+        limited,
+        limit,
+        remaining,
+        retry_after,
+        reset_after,
+    }
+}
+
+#[track_caller]
+pub fn slide_log(
+    con: &mut Connection,
+    key: impl ToRedisArgs,
+    tiers: &[(u64, &str)],
+    options: &[&str],
+) -> Reply {
+    reply(con, &slide("SLIDE.LOG", key, tiers, options))
+}
+
+#[track_caller]
+pub fn slide_counter(
+    con: &mut Connection,
+    key: impl ToRedisArgs,
+    tiers: &[(u64, &str)],
+    options: &[&str],
+) -> Reply {
+    reply(con, &slide("SLIDE.COUNTER", key, tiers, options))
+}
+
+#[track_caller]
+pub fn slide_peek(
+    con: &mut Connection,
+    key: impl ToRedisArgs,
+    tiers: &[(u64, &str)],
+    options: &[&str],
+) -> Reply {
+    reply(con, &slide("SLIDE.PEEK", key, tiers, options))
+}
+
+/// A value with the server's clock just before and just after it was made.
+#[derive(Debug, Clone, Copy)]
+pub struct Timed<T> {
+    pub before: i64,
+    pub value: T,
+    pub after: i64,
+}
+
+impl<T: Debug> Timed<T> {
+    /// Checks the value against what it should be at some instant between the two readings.
+    #[track_caller]
+    pub fn matches<U: Debug>(&self, expected: impl Fn(i64) -> U)
+    where
+        T: PartialEq<U>,
+    {
+        assert!(
+            (self.before..=self.after).any(|now| self.value == expected(now)),
+            "{self:?}, but expected {:?}",
+            expected(self.before)
+        );
+    }
+}
+
+/// Runs limiter calls in one transaction, between two readings of the server's clock.
+#[track_caller]
+pub fn timed_replies(con: &mut Connection, commands: &[Cmd]) -> Timed<Vec<Reply>> {
+    let mut transaction = pipe();
+    transaction.atomic().cmd("TIME");
+    for command in commands {
+        transaction.add_command(command.clone());
+    }
+    transaction.cmd("TIME");
+    let mut values: Vec<Vec<i64>> = transaction
+        .query(con)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let after = values.pop().map(|time| millis(&time)).expect("a last TIME");
+    let before = millis(&values.remove(0));
+    Timed {
+        before,
+        value: values.iter().map(|five| reply_of(five)).collect(),
+        after,
+    }
+}
+
+/// Runs one limiter call between two readings of the server's clock.
+#[track_caller]
+pub fn timed_reply(con: &mut Connection, command: Cmd) -> Timed<Reply> {
+    let Timed {
+        before,
+        value,
+        after,
+    } = timed_replies(con, &[command]);
+    Timed {
+        before,
+        value: value[0],
+        after,
+    }
+}
+
+fn millis(time: &[i64]) -> i64 {
+    time[0] * 1000 + time[1] / 1000
+}
+
+/// The server's clock in ms.
+pub fn now(con: &mut Connection) -> i64 {
+    millis(&run::<Vec<i64>>(con, "TIME", &[]))
+}
+
+/// Waits until the server's clock has reached an instant.
+pub fn wait_until(con: &mut Connection, instant: i64) {
+    loop {
+        match instant - now(con) {
+            ..=0 => return,
+            left => sleep(Duration::from_millis(left.unsigned_abs())),
+        }
+    }
+}
+
+/// Runs a pipeline of one command many times over.
+pub fn repeated(command: &Cmd, times: usize) -> Pipeline {
+    let mut pipeline = pipe();
+    for _ in 0..times {
+        pipeline.add_command(command.clone());
+    }
+    pipeline
+}
+
+/// How many of these replies are of admitted calls.
+pub fn admitted(replies: &[Vec<i64>]) -> usize {
+    replies
+        .iter()
+        .filter(|five| reply_of(five).limited == 0)
+        .count()
+}
+
+/// A log's entries: member and time, oldest first.
+pub fn entries(con: &mut Connection, key: impl ToRedisArgs) -> Vec<(String, i64)> {
+    let flat: Vec<(String, f64)> = cmd("ZRANGE")
+        .arg(key)
+        .arg(&["0", "-1", "WITHSCORES"])
+        .query(con)
+        .expect("the log is a sorted set");
+    #[allow(clippy::cast_possible_truncation)] // times are whole numbers far below 2^53
+    flat.into_iter()
+        .map(|(member, score)| (member, score as i64))
+        .collect()
+}
+
+/// A digest of the whole data set, expiries included, and the expiry of each key: two servers with
+/// the same pair hold the same.
+pub fn state(con: &mut Connection) -> (String, BTreeMap<Vec<u8>, i64>) {
+    let digest = run(con, "DEBUG", &["DIGEST"]);
+    let keys: Vec<Vec<u8>> = run(con, "KEYS", &["*"]);
+    let expiry = |key: Vec<u8>| {
+        let at = cmd("PEXPIRETIME")
+            .arg(&key)
+            .query(con)
+            .expect("PEXPIRETIME");
+        (key, at)
+    };
+    (digest, keys.into_iter().map(expiry).collect())
+}
+
+/// A field of INFO, as text.
+pub fn info(con: &mut Connection, section: &str, field: &str) -> Option<String> {
+    let text: String = run(con, "INFO", &[section]);
+    let prefix = format!("{field}:");
+    text.lines()
+        .find_map(|line| line.strip_prefix(&prefix))
+        .map(str::to_owned)
+}
+
+/// A field of INFO that is a number.
+#[track_caller]
+pub fn info_number(con: &mut Connection, section: &str, field: &str) -> i64 {
+    let text = info(con, section, field).unwrap_or_else(|| panic!("INFO has no {field}"));
+    text.parse()
+        .unwrap_or_else(|error| panic!("{field}:{text}: {error}"))
+}
+
+/// Whether the server has what came with this version of Redis. Valkey says which Redis it equals.
+pub fn at_least(con: &mut Connection, major: u32, minor: u32) -> bool {
+    let version = info(con, "server", "redis_version").expect("a version");
+    let mut parts = version
+        .split('.')
+        .map(|part| part.parse::<u32>().expect("a number"));
+    (parts.next(), parts.next()) >= (Some(major), Some(minor))
+}
