@@ -13,7 +13,6 @@ mod server;
 mod settings;
 mod stats;
 
-use redis_module::configuration::{ConfigurationFlags, register_bool_configuration};
 use redis_module::{Context, InfoContext, RedisResult, RedisString, Status};
 use redis_module_macros::info_command_handler;
 
@@ -58,31 +57,17 @@ mod entry_points {
 }
 
 fn init(ctx: &Context, args: &[RedisString]) -> Status {
-    match load(ctx, args) {
-        Ok(()) => Status::Ok,
-        Err(reason) => {
-            ctx.log_warning(&format!("slide is not loaded: {reason}"));
-            Status::Err
-        }
-    }
+    server::load(ctx, args, register)
 }
 
-fn load(ctx: &Context, args: &[RedisString]) -> Result<(), String> {
-    if let Some(first) = args.first() {
-        return Err(format!(
-            "loadmodule takes no arguments after the path, got '{first}'"
-        ));
-    }
-    let loading = Loading::begin(ctx)?;
+fn register(loading: Loading<'_>) -> Result<(), String> {
     loading.category(c"slide");
     loading.command::<commands::Log>()?;
     loading.command::<commands::Counter>()?;
     loading.command::<commands::Peek>()?;
     loading.command::<commands::Refund>()?;
     loading.command::<commands::All>()?;
-    let unrestricted = ConfigurationFlags::DEFAULT;
-    register_bool_configuration(ctx, "enforce", &ENFORCE, true, unrestricted, None);
-    loading.apply_configuration()
+    loading.switch("enforce", &ENFORCE)
 }
 
 #[info_command_handler]

@@ -45,18 +45,6 @@ impl Calls {
             limited: Count::new(),
         }
     }
-
-    /// Counts one more call.
-    pub fn count(&self, limited: bool, forced: bool) {
-        if limited {
-            self.limited.increment();
-            if forced {
-                STATS.forced.increment();
-            }
-        } else {
-            self.admitted.increment();
-        }
-    }
 }
 
 /// All counts.

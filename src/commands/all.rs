@@ -1,6 +1,6 @@
 //! `SLIDE.ALL`: several keys, recorded in all or in none.
 
-use super::answer::{Answer, is_recorded, report};
+use super::answer::{Answer, count, count_fault, is_recorded};
 use super::arguments::{self, Clause, Limiter};
 use super::{BUCKETS, COST, FORCE, STRICT, TIERS};
 use crate::limiter::all::AllCall;
@@ -60,22 +60,24 @@ impl Command for All {
     fn run(ctx: Context<'_>, args: Args<'_>) -> Result<(), Error> {
         let request = arguments::parse_all(args.from(1))?;
         let names = args.words(2, request.clauses.len());
-        let mut keys = open(ctx, args, names.clone(), &request.clauses)?;
-        let mut call = read(ctx.now(), &mut keys, request.options.cost())?;
-
-        let over = call.is_over();
-        let record = is_recorded(ctx, over, &request.options)?;
-        let verdicts = call.settle(record)?;
-        call.commit();
-
-        STATS.all.count(over, request.options.force);
-        for (name, call) in names.zip(call.each()) {
-            report(ctx, name, call);
+        let (over, answers) = {
+            let mut keys = open(ctx, args, names.clone(), &request.clauses)?;
+            let mut call = read(ctx.now(), &mut keys, request.options.cost())?;
+            let over = call.is_over();
+            let record = is_recorded(ctx, over, &request.options)?;
+            let answers = call.settle(record)?.into_iter().map(Answer::new);
+            call.commit();
+            count(&STATS.all, over, &request.options);
+            call.each().for_each(count_fault);
+            (over, answers.collect::<Vec<_>>())
+        };
+        for (name, answer) in names.zip(&answers) {
+            answer.notify(ctx, name);
         }
-        ctx.reply_array(1 + verdicts.len());
+        ctx.reply_array(1 + answers.len());
         ctx.reply_integer((over && limits_are_enforced()).into());
-        for verdict in verdicts {
-            Answer::new(verdict).reply(ctx);
+        for answer in &answers {
+            answer.reply(ctx);
         }
         Ok(())
     }

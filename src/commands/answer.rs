@@ -18,14 +18,13 @@ pub struct Answer {
     headers: Option<Vec<Header>>,
 }
 
-/// Decides a call on the key `name`, writes what follows from it and counts it.
+/// Decides a call, writes what follows from it and counts it.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`] if it would record and there is none, and [`Error::Foreign`]; nothing is
 /// changed.
 pub fn carry_out(
     ctx: Context<'_>,
-    name: Word<'_>,
     now: Timestamp,
     request: &Request,
     call: &mut impl Call,
@@ -35,8 +34,8 @@ pub fn carry_out(
     let record = is_recorded(ctx, over, &request.options)?;
     let answer = settle(now, request, call, record)?;
     call.commit();
-    calls.count(over, request.options.force);
-    report(ctx, name, call);
+    count(calls, over, &request.options);
+    count_fault(call);
     Ok(answer)
 }
 
@@ -52,11 +51,20 @@ pub fn is_recorded(ctx: Context<'_>, over: bool, options: &Options) -> Result<bo
     Ok(record)
 }
 
-/// Tells operators of what befell one key.
-pub fn report(ctx: Context<'_>, name: Word<'_>, call: &dyn Call) {
-    if call.is_over() {
-        ctx.notify_limited(name);
+/// Counts a call that was over a limit or not.
+pub fn count(calls: &Calls, over: bool, options: &Options) {
+    if over {
+        calls.limited.increment();
+    } else {
+        calls.admitted.increment();
     }
+    if over && options.force && options.cost().get() > 0 {
+        STATS.forced.increment();
+    }
+}
+
+/// Counts the clock fault that one key had, if any.
+pub fn count_fault(call: &dyn Call) {
     if call.is_healed() {
         STATS.clock_faults.increment();
     }
@@ -104,6 +112,13 @@ impl Answer {
             verdict,
             refused: verdict.limited && limits_are_enforced(),
             headers: None,
+        }
+    }
+
+    /// Tells subscribers if the call on the key `name`, which is closed, was over a limit.
+    pub fn notify(&self, ctx: Context<'_>, name: Word<'_>) {
+        if self.verdict.limited {
+            ctx.notify_limited(name);
         }
     }
 

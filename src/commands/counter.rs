@@ -35,16 +35,19 @@ impl Command for Counter {
         ];
         let request = arguments::parse(args.from(2), &options)?;
         let name = args.key()?;
-        let mut key = CounterKey::new(Key::open(ctx, name), args)?;
-        let now = ctx.now();
-        let mut call = CounterCall::read(
-            &mut key,
-            now,
-            &request.tiers,
-            request.options.shape(),
-            request.options.cost(),
-        )?;
-        let answer = carry_out(ctx, name, now, &request, &mut call, &STATS.counter)?;
+        let answer = {
+            let mut key = CounterKey::new(Key::open(ctx, name), args)?;
+            let now = ctx.now();
+            let mut call = CounterCall::read(
+                &mut key,
+                now,
+                &request.tiers,
+                request.options.shape(),
+                request.options.cost(),
+            )?;
+            carry_out(ctx, now, &request, &mut call, &STATS.counter)?
+        };
+        answer.notify(ctx, name);
         answer.reply(ctx);
         Ok(())
     }

@@ -28,10 +28,13 @@ impl Command for Log {
         let options = [Keyword::Cost, Keyword::Force, Keyword::Headers];
         let request = arguments::parse(args.from(2), &options)?;
         let name = args.key()?;
-        let mut key = LogKey::new(Key::open(ctx, name))?;
-        let now = ctx.now();
-        let mut call = LogCall::read(&mut key, now, &request.tiers, request.options.cost())?;
-        let answer = carry_out(ctx, name, now, &request, &mut call, &STATS.log)?;
+        let answer = {
+            let mut key = LogKey::new(Key::open(ctx, name))?;
+            let now = ctx.now();
+            let mut call = LogCall::read(&mut key, now, &request.tiers, request.options.cost())?;
+            carry_out(ctx, now, &request, &mut call, &STATS.log)?
+        };
+        answer.notify(ctx, name);
         answer.reply(ctx);
         Ok(())
     }

@@ -1,40 +1,62 @@
 //! Stores in memory, for tests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Foreign;
 use super::counter::{Buckets, CounterStore, Division};
 use super::log::{Entry, LogStore};
 use super::units::Timestamp;
 
-/// A log.
+/// A log, ordered as a sorted set is: by time, then by member.
 #[derive(Clone, Debug, Default)]
 pub struct LogMemory {
-    pub entries: BTreeMap<i64, Entry>,
+    pub entries: BTreeSet<(i64, u64, u64)>,
     pub expiry: Option<Timestamp>,
     /// How many entries the last trim removed.
     pub trimmed: usize,
+    /// How many more reads succeed, if not all.
+    pub reads_left: Option<usize>,
+}
+
+impl LogMemory {
+    fn add(&mut self, entry: Entry) {
+        let member = (entry.total, entry.cost);
+        let clash = self
+            .entries
+            .iter()
+            .any(|&(_, total, cost)| (total, cost) == member);
+        assert!(!clash, "a sorted set would move its member {member:?}");
+        self.entries
+            .insert((entry.time.as_millis(), entry.total, entry.cost));
+    }
+
+    fn read(&mut self, found: Option<(i64, u64, u64)>) -> Result<Option<Entry>, Foreign> {
+        if let Some(left) = &mut self.reads_left {
+            *left = left.checked_sub(1).ok_or(Foreign::Log)?;
+        }
+        Ok(found.map(|(time, total, cost)| Entry {
+            time: Timestamp::from_millis(time),
+            total,
+            cost,
+        }))
+    }
 }
 
 impl LogStore for LogMemory {
     fn newest(&mut self) -> Result<Option<Entry>, Foreign> {
-        Ok(self.entries.values().next_back().copied())
+        self.read(self.entries.last().copied())
     }
 
     fn first_after(&mut self, time: Timestamp) -> Result<Option<Entry>, Foreign> {
-        Ok(self
-            .entries
-            .range(time.as_millis() + 1..)
-            .next()
-            .map(|(_, entry)| *entry))
+        let mut later = self.entries.range((time.as_millis() + 1, 0, 0)..);
+        let first = later.next().copied();
+        self.read(first)
     }
 
     fn last_before(&mut self, time: Timestamp) -> Result<Option<Entry>, Foreign> {
-        Ok(self
-            .entries
-            .range(..time.as_millis())
-            .next_back()
-            .map(|(_, entry)| *entry))
+        let mut earlier = self.entries.range(..(time.as_millis(), 0, 0));
+        let last = earlier.next_back().copied();
+        self.read(last)
     }
 
     fn len(&self) -> usize {
@@ -42,19 +64,28 @@ impl LogStore for LogMemory {
     }
 
     fn count_through(&mut self, time: Timestamp, most: usize) -> usize {
-        self.entries.range(..=time.as_millis()).take(most).count()
+        let through = self.entries.range(..(time.as_millis() + 1, 0, 0));
+        through.take(most).count()
     }
 
     fn append(&mut self, entry: Entry) {
-        assert!(self.entries.insert(entry.time.as_millis(), entry).is_none());
+        let later = self
+            .entries
+            .last()
+            .is_none_or(|last| last.0 < entry.time.as_millis());
+        assert!(later, "not later than all others");
+        self.entries
+            .insert((entry.time.as_millis(), entry.total, entry.cost));
     }
 
     fn replace(&mut self, old: &[Entry], new: Option<Entry>) {
-        for entry in old {
-            assert_eq!(self.entries.remove(&entry.time.as_millis()), Some(*entry));
+        if let Some(new) = new {
+            self.add(new);
         }
-        self.entries
-            .extend(new.map(|entry| (entry.time.as_millis(), entry)));
+        for entry in old {
+            let member = (entry.time.as_millis(), entry.total, entry.cost);
+            assert!(self.entries.remove(&member), "{member:?} is not there");
+        }
     }
 
     fn trim(&mut self, count: usize) {

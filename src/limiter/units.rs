@@ -101,9 +101,13 @@ impl Timestamp {
         Millis(self.0.saturating_sub(earlier.0).try_into().unwrap_or(0))
     }
 
-    /// The middle of two points, rounded towards the first.
-    pub fn between(first: Self, last: Self) -> Self {
-        first + Millis(last.since(first).0 / 2)
+    /// The point that lies `part` of `whole` on the way from `first` to `last`; `last` where that is
+    /// further, or where `whole` is 0.
+    pub fn between(first: Self, last: Self, part: u64, whole: u64) -> Self {
+        let span = u128::from(last.since(first).0);
+        let way = (span * u128::from(part)).checked_div(whole.into());
+        let way = way.map_or(span, |way| way.min(span));
+        first + Millis(u64::try_from(way).unwrap_or(u64::MAX))
     }
 
     /// The start (excluded) of the window that ends here.

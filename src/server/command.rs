@@ -38,17 +38,13 @@ pub(super) unsafe extern "C" fn enter<C: Command>(
     // made of them is kept.
     let (ctx, args) = unsafe { (Context::new(ctx), Args::new(words, count)) };
     // A key that a panic leaves open is closed while unwinding.
-    let outcome = catch_unwind(AssertUnwindSafe(|| C::run(ctx, args)));
-    let error = match outcome {
+    let error = match catching_panics(|| C::run(ctx, args)) {
         Ok(Ok(())) => return OK,
         Ok(Err(error)) => error,
-        Err(payload) => {
+        Err(panic) => {
             STATS.panics.increment();
-            ctx.log_warning(&format!(
-                "slide: internal error in {}: {}",
-                C::MANUAL.name.to_string_lossy(),
-                message(payload.as_ref())
-            ));
+            let name = C::MANUAL.name.to_string_lossy();
+            ctx.log_warning(&format!("{name}: {panic}"));
             Error::Panic
         }
     };
@@ -57,10 +53,41 @@ pub(super) unsafe extern "C" fn enter<C: Command>(
     OK
 }
 
+/// Runs `run`, which must not take the server down.
+///
+/// # Errors
+/// What a panic in it said, as a sentence for the log.
+pub(super) fn catching_panics<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(run))
+        .map_err(|payload| format!("internal error of slide: {}", message(payload.as_ref())))
+}
+
 /// What a panic said.
 fn message(payload: &(dyn Any + Send)) -> &str {
     match payload.downcast_ref::<&str>() {
         Some(message) => message,
-        None => payload.downcast_ref::<String>().map_or("", String::as_str),
+        None => payload
+            .downcast_ref::<String>()
+            .map_or("unknown", String::as_str),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::catching_panics;
+
+    #[test]
+    fn a_panic_becomes_a_sentence() {
+        assert_eq!(catching_panics(|| 5), Ok(5));
+        let sentence = |why: &str| Err(format!("internal error of slide: {why}"));
+        assert_eq!(
+            catching_panics(|| panic!("literal")),
+            sentence("literal") as Result<(), _>
+        );
+        let number = 7;
+        let formatted = catching_panics(|| panic!("formatted {number}"));
+        assert_eq!(formatted, sentence("formatted 7") as Result<(), _>);
+        let other = catching_panics(|| std::panic::panic_any(7));
+        assert_eq!(other, sentence("unknown") as Result<(), _>);
     }
 }

@@ -2,13 +2,15 @@
 
 use std::ffi::c_void;
 
+use libc::c_int;
 use redis_module::raw::{self, RedisModuleKey, RedisModuleString};
+use smallvec::SmallVec;
 
 use super::api::api;
 use super::args::{Args, Word};
 use super::context::EventClass;
 use super::error::Error;
-use super::key::{Holds, Key};
+use super::key::{Holds, Key, written};
 use super::text::{Text, bytes_of};
 use crate::limiter::Foreign;
 use crate::limiter::counter::{Buckets, CounterStore, Division};
@@ -20,12 +22,15 @@ pub struct CounterKey<'a> {
     key: Key<'a>,
     /// The command's words: one of them may spell a field's name, so that none need be made.
     args: Args<'a>,
+    /// The fields' names so far: what is read is often written next.
+    names: SmallVec<[(Division, FieldName<'a>); 1]>,
 }
 
 /// The name of a field, as the server takes it.
+#[derive(Debug)]
 enum FieldName<'a> {
     Argument(Word<'a>),
-    Made(Text),
+    Made(Text<'a>),
 }
 
 impl FieldName<'_> {
@@ -44,33 +49,45 @@ impl<'a> CounterKey<'a> {
     /// [`Error::WrongType`] if it holds anything but a hash.
     pub fn new(key: Key<'a>, args: Args<'a>) -> Result<Self, Error> {
         match key.holds() {
-            Holds::Nothing | Holds::Hash => Ok(Self { key, args }),
+            Holds::Nothing | Holds::Hash => Ok(Self {
+                key,
+                args,
+                names: SmallVec::new(),
+            }),
             Holds::SortedSet | Holds::Other => Err(Error::WrongType),
         }
     }
 
-    fn field_name(&self, division: Division) -> FieldName<'a> {
-        let name = division.field();
-        match self.args.find(&name) {
-            Some(word) => FieldName::Argument(word),
-            None => FieldName::Made(Text::new(self.key.ctx.raw, &name)),
+    /// The name of a division's field, valid as long as the key is open.
+    fn name_of(&mut self, division: Division) -> *mut RedisModuleString {
+        let known = self.names.iter().find(|(known, _)| *known == division);
+        if let Some((_, name)) = known {
+            return name.raw();
         }
+        let spelling = division.field();
+        let name = match self.args.find(&spelling) {
+            Some(word) => FieldName::Argument(word),
+            None => FieldName::Made(Text::new(self.key.ctx, &spelling)),
+        };
+        let raw = name.raw();
+        self.names.push((division, name));
+        raw
     }
 
-    fn get(&mut self, division: Division) -> Option<Text> {
-        let field = self.field_name(division);
+    fn get(&mut self, division: Division) -> Option<Text<'a>> {
+        let field = self.name_of(division);
         let mut value: *mut RedisModuleString = std::ptr::null_mut();
-        // SAFETY: the key is open and empty or a hash; the variadic list is one field, the place
-        // for its value, and the NULL that ends it. The value, if any, is ours to free.
+        // SAFETY: the key is open and a hash; the variadic list is one field, the place for its
+        // value, and the NULL that ends it. The value, if any, is ours to free.
         unsafe {
             api!(RedisModule_HashGet(
                 self.key.raw(),
-                NO_FLAGS,
-                field.raw(),
+                flags(raw::REDISMODULE_HASH_NONE),
+                field,
                 &raw mut value,
                 std::ptr::null::<c_void>()
             ));
-            Text::adopt(self.key.ctx.raw, value)
+            Text::adopt(self.key.ctx, value)
         }
     }
 
@@ -120,25 +137,28 @@ impl CounterStore for CounterKey<'_> {
     }
 
     fn write(&mut self, division: Division, buckets: &Buckets) {
-        let field = self.field_name(division);
-        let value = Text::new(self.key.ctx.raw, &buckets.value());
-        // SAFETY: the key is open and empty or a hash; the variadic list is one field, its value,
-        // and the NULL that ends it, and the server copies both. The format fits the arguments:
-        // three strings.
-        unsafe {
+        let field = self.name_of(division);
+        let value = Text::new(self.key.ctx, &buckets.value());
+        // SAFETY: the key is open for writing; the variadic list is one field, its value, and the
+        // NULL that ends it, and the server copies both.
+        let count = unsafe {
             api!(RedisModule_HashSet(
-                self.key.raw(),
-                NO_FLAGS,
-                field.raw(),
+                self.key.writable(),
+                flags(raw::REDISMODULE_HASH_COUNT_ALL),
+                field,
                 value.raw(),
                 std::ptr::null::<c_void>()
-            ));
+            ))
+        };
+        written(count == 1);
+        // SAFETY: the format fits the arguments: three strings.
+        unsafe {
             api!(RedisModule_Replicate(
                 self.key.ctx.raw,
                 c"HSET".as_ptr(),
                 c"sss".as_ptr(),
                 self.key.name.raw,
-                field.raw(),
+                field,
                 value.raw()
             ));
         }
@@ -154,8 +174,10 @@ impl CounterStore for CounterKey<'_> {
     }
 }
 
-#[expect(clippy::cast_possible_wrap, reason = "it is 0")]
-const NO_FLAGS: libc::c_int = raw::REDISMODULE_HASH_NONE as libc::c_int;
+/// Flags as the server takes them.
+fn flags(flags: u32) -> c_int {
+    c_int::try_from(flags).unwrap_or(0)
+}
 
 /// How many of a hash's fields are looked at to tell whose it is.
 const SAMPLE: usize = 4;
@@ -194,7 +216,8 @@ unsafe extern "C" fn visit(
     value: *mut RedisModuleString,
     scan: *mut c_void,
 ) {
-    // SAFETY: the scan passes what its caller gave it, and that waits for the scan to end.
+    // SAFETY: the scan passes what its caller gave it, and that waits for the scan to end. Nothing
+    // below panics, which here would end the server.
     let scan = unsafe { &mut *scan.cast::<Scan>() };
     if scan.is_done() || field.is_null() || value.is_null() {
         return;

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Write as _};
 
 use crate::limiter::Foreign;
 
-/// An error reply. Nothing was changed.
+/// An error reply. Nothing was changed, unless the module itself failed midway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// An argument is missing, malformed or out of its range; the sentence says all of it.

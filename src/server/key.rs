@@ -4,8 +4,9 @@ use std::ffi::CStr;
 
 use libc::c_int;
 use redis_module::raw::{self, RedisModuleKey};
+use smallvec::SmallVec;
 
-use super::api::api;
+use super::api::{OK, api};
 use super::args::Word;
 use super::context::{Context, EventClass};
 use crate::limiter::units::Timestamp;
@@ -23,34 +24,36 @@ pub enum Holds {
     Other,
 }
 
-/// A key, open for reading and writing until dropped.
+/// An open key, until dropped.
 ///
-/// Closing tells watchers and tracking clients that it changed, if [`Key::changed`] was called.
+/// Only once it is closed are watchers, tracking clients and subscribers told of its changes: what
+/// they do then cannot meet an open handle.
 #[derive(Debug)]
 pub struct Key<'a> {
     pub(super) ctx: Context<'a>,
     pub(super) name: Word<'a>,
     raw: *mut RedisModuleKey,
     holds: Holds,
-    changed: bool,
+    writable: bool,
+    changes: SmallVec<[(EventClass, &'static CStr); 4]>,
 }
 
 impl<'a> Key<'a> {
     /// Opens a key for reading and writing; it may be missing.
     pub fn open(ctx: Context<'a>, name: Word<'a>) -> Self {
         let mode = raw::KeyMode::READ | raw::KeyMode::WRITE;
-        Self::with_mode(ctx, name, mode.bits())
+        Self::with_mode(ctx, name, mode.bits(), true)
     }
 
-    /// Opens a key only to look at it: not even its last use, nor its expiry, takes effect. Nothing
-    /// may be written to it.
+    /// Opens a key only to look at it: its last use stays what it was and, from Redis 7.2 on, an
+    /// expired one is not removed.
     pub fn open_to_peek(ctx: Context<'a>, name: Word<'a>) -> Self {
         let leave_alone = raw::REDISMODULE_OPEN_KEY_NOTOUCH | raw::REDISMODULE_OPEN_KEY_NOEXPIRE;
         let leave_alone = c_int::try_from(leave_alone).unwrap_or(0);
-        Self::with_mode(ctx, name, raw::KeyMode::READ.bits() | leave_alone)
+        Self::with_mode(ctx, name, raw::KeyMode::READ.bits() | leave_alone, false)
     }
 
-    fn with_mode(ctx: Context<'a>, name: Word<'a>, mode: c_int) -> Self {
+    fn with_mode(ctx: Context<'a>, name: Word<'a>, mode: c_int, writable: bool) -> Self {
         // SAFETY: the context and the name belong to the running command. A missing key gives a
         // handle when opened for writing, else null, which has no type and can be closed.
         let (raw, kind) = unsafe {
@@ -67,12 +70,22 @@ impl<'a> Key<'a> {
                 raw::REDISMODULE_KEYTYPE_ZSET => Holds::SortedSet,
                 _ => Holds::Other,
             },
-            changed: false,
+            writable,
+            changes: SmallVec::new(),
         }
     }
 
     /// The server's handle, open as long as this; null if a key to peek at is missing.
     pub(super) fn raw(&self) -> *mut RedisModuleKey {
+        self.raw
+    }
+
+    /// The server's handle for writing: never null.
+    ///
+    /// # Panics
+    /// If the key was opened to peek at.
+    pub(super) fn writable(&self) -> *mut RedisModuleKey {
+        assert!(self.writable, "a key opened to peek at is not written");
         self.raw
     }
 
@@ -87,25 +100,25 @@ impl<'a> Key<'a> {
         unsafe { api!(RedisModule_ValueLength(self.raw)) }
     }
 
-    /// Notes a change, and tells subscribers of keyspace events what it was.
-    pub(super) fn changed(&mut self, class: EventClass, event: &CStr) {
-        self.changed = true;
-        self.ctx.notify(class, event, self.name);
+    /// Notes a change, for when the key is closed.
+    pub(super) fn changed(&mut self, class: EventClass, event: &'static CStr) {
+        self.changes.push((class, event));
     }
 
     pub(super) fn expiry(&self) -> Option<Timestamp> {
         // SAFETY: the key is open.
-        let at = unsafe { api!(RedisModule_GetAbsExpire(self.raw)) };
+        let at = unsafe { api!(RedisModule_GetAbsExpire(self.writable())) };
         (at != raw::REDISMODULE_NO_EXPIRE.into()).then(|| Timestamp::from_millis(at))
     }
 
     /// Lets the key, which holds something, expire at `time`: PEXPIREAT.
     pub(super) fn expire_at(&mut self, time: Timestamp) {
         let ms = time.as_millis();
-        // SAFETY: the key is open and not empty. The format fits the arguments: a string of the
-        // running command and an integer.
+        // SAFETY: the key is open for writing.
+        let status = unsafe { api!(RedisModule_SetAbsExpire(self.writable(), ms)) };
+        written(status == OK);
+        // SAFETY: the format fits the arguments: a string of the running command, and an integer.
         unsafe {
-            api!(RedisModule_SetAbsExpire(self.raw, ms));
             api!(RedisModule_Replicate(
                 self.ctx.raw,
                 c"PEXPIREAT".as_ptr(),
@@ -119,9 +132,11 @@ impl<'a> Key<'a> {
 
     /// Removes the key's value: UNLINK.
     pub(super) fn unlink(&mut self) {
-        // SAFETY: the key is open for writing, and stays so; the format fits its one string.
+        // SAFETY: the key is open for writing, and stays so.
+        let status = unsafe { api!(RedisModule_UnlinkKey(self.writable())) };
+        written(status == OK);
+        // SAFETY: the format fits its one string, of the running command.
         unsafe {
-            api!(RedisModule_UnlinkKey(self.raw));
             api!(RedisModule_Replicate(
                 self.ctx.raw,
                 c"UNLINK".as_ptr(),
@@ -133,15 +148,25 @@ impl<'a> Key<'a> {
     }
 }
 
+/// Holds each write to its word before it is propagated: what the primary does not have, no replica
+/// may get.
+///
+/// # Panics
+/// If the server refused the write, which it has no reason to on a key of the right type.
+pub fn written(done: bool) {
+    assert!(done, "the server refused to write to an open key");
+}
+
 impl Drop for Key<'_> {
     fn drop(&mut self) {
-        // SAFETY: the key is open, and nothing uses the handle after this. The context and the name
-        // outlive it.
-        unsafe {
-            api!(RedisModule_CloseKey(self.raw));
-            if self.changed {
-                api!(RedisModule_SignalModifiedKey(self.ctx.raw, self.name.raw));
-            }
+        // SAFETY: the key is open, and nothing uses the handle after this.
+        unsafe { api!(RedisModule_CloseKey(self.raw)) };
+        if !self.changes.is_empty() {
+            // SAFETY: the context and the name outlive the key.
+            unsafe { api!(RedisModule_SignalModifiedKey(self.ctx.raw, self.name.raw)) };
+        }
+        for (class, event) in &self.changes {
+            self.ctx.notify(*class, event, self.name);
         }
     }
 }

@@ -1,12 +1,17 @@
 //! What has to hold, and what is said, before the first command is registered.
 
 use std::ffi::CStr;
+use std::sync::atomic::AtomicBool;
 
 use libc::c_int;
-use redis_module::raw::{self, ModuleOptions, RedisModuleCtx};
+use redis_module::configuration::{ConfigurationFlags, register_bool_configuration};
+use redis_module::raw::{self, ModuleOptions};
+use redis_module::{RedisString, Status};
 
 use super::api::{OK, api};
-use super::command::Command;
+use super::command::{Command, catching_panics};
+use super::context::Context;
+use super::error::Quoted;
 use super::register;
 use super::text::Text;
 
@@ -26,15 +31,38 @@ const EFFECTS: [&[&str]; 6] = [
 /// The module while the server loads it.
 #[derive(Clone, Copy, Debug)]
 pub struct Loading<'a> {
-    ctx: &'a redis_module::Context,
+    ctx: Context<'a>,
+}
+
+/// Loads the module by `register`, if the server will do; if not, its log says why.
+pub fn load(
+    ctx: &redis_module::Context,
+    args: &[RedisString],
+    register: fn(Loading<'_>) -> Result<(), String>,
+) -> Status {
+    // SAFETY: the context is that of loading, which lasts until this function returns.
+    let ctx = unsafe { Context::new(ctx.ctx) };
+    let outcome = catching_panics(|| {
+        if let Some(first) = args.first() {
+            return Err(format!(
+                "loadmodule takes nothing after the path, got {}",
+                Quoted(Some(first.as_slice()))
+            ));
+        }
+        register(Loading::begin(ctx)?)
+    });
+    match outcome.unwrap_or_else(Err) {
+        Ok(()) => Status::Ok,
+        Err(reason) => {
+            ctx.log_warning(&format!("slide is not loaded: {reason}"));
+            Status::Err
+        }
+    }
 }
 
 impl<'a> Loading<'a> {
     /// Checks the server, and sets how it treats the module.
-    ///
-    /// # Errors
-    /// The sentence for the log if the module cannot work on this server.
-    pub fn begin(ctx: &'a redis_module::Context) -> Result<Self, String> {
+    fn begin(ctx: Context<'a>) -> Result<Self, String> {
         let loading = Self { ctx };
         check_version()?;
         loading.check_effects()?;
@@ -42,7 +70,7 @@ impl<'a> Loading<'a> {
             ModuleOptions::NO_IMPLICIT_SIGNAL_MODIFIED | ModuleOptions::HANDLE_REPL_ASYNC_LOAD;
         // SAFETY: the context is that of loading. Keys are signalled as changed by the module, and
         // it keeps nothing outside keys that a replica's loading could invalidate.
-        unsafe { api!(RedisModule_SetModuleOptions(loading.raw(), options.bits())) };
+        unsafe { api!(RedisModule_SetModuleOptions(ctx.raw, options.bits())) };
         Ok(loading)
     }
 
@@ -53,7 +81,7 @@ impl<'a> Loading<'a> {
     pub fn category(self, name: &CStr) {
         // SAFETY: the pointer, which 7.0 lacks, is only read; the server copies the name.
         unsafe {
-            raw::RedisModule_AddACLCategory.map(|add| add(self.raw(), name.as_ptr()));
+            raw::RedisModule_AddACLCategory.map(|add| add(self.ctx.raw, name.as_ptr()));
         }
     }
 
@@ -62,25 +90,23 @@ impl<'a> Loading<'a> {
     /// # Errors
     /// The sentence for the log if the server refuses it.
     pub fn command<C: Command>(self) -> Result<(), String> {
-        register::register::<C>(self.raw())
+        register::register::<C>(self.ctx.raw)
     }
 
-    /// Applies what the server's configuration says of the module's settings.
+    /// Registers the setting `name`, yes unless the server's configuration says no.
     ///
     /// # Errors
-    /// The sentence for the log if it says something that they do not take.
-    pub fn apply_configuration(self) -> Result<(), String> {
-        // SAFETY: the context is that of loading, and all settings are registered.
-        let status = unsafe { api!(RedisModule_LoadConfigs(self.raw())) };
+    /// The sentence for the log if the configuration says something else.
+    pub fn switch(self, name: &str, value: &'static AtomicBool) -> Result<(), String> {
+        let ctx = redis_module::Context::new(self.ctx.raw);
+        register_bool_configuration(&ctx, name, value, true, ConfigurationFlags::DEFAULT, None);
+        // SAFETY: the context is that of loading, and the only setting is registered.
+        let status = unsafe { api!(RedisModule_LoadConfigs(self.ctx.raw)) };
         if status == OK {
             Ok(())
         } else {
-            Err("the server's configuration of it is wrong".to_owned())
+            Err(format!("the server's configuration of {name} is wrong"))
         }
-    }
-
-    fn raw(self) -> *mut RedisModuleCtx {
-        self.ctx.ctx
     }
 
     /// The server looks commands up by their current names and would propagate nothing, silently.
@@ -88,7 +114,7 @@ impl<'a> Loading<'a> {
         for words in EFFECTS {
             let texts = words
                 .iter()
-                .map(|word| Text::new(self.raw(), word.as_bytes()));
+                .map(|word| Text::new(self.ctx, word.as_bytes()));
             let texts = texts.collect::<Vec<_>>();
             let mut handles = texts.iter().map(Text::raw).collect::<Vec<_>>();
             let count = c_int::try_from(handles.len()).unwrap_or(0);
@@ -96,7 +122,7 @@ impl<'a> Loading<'a> {
             // SAFETY: the words live until after the call, and the result is ours to free.
             let found = unsafe {
                 let positions = api!(RedisModule_GetCommandKeys(
-                    self.raw(),
+                    self.ctx.raw,
                     handles.as_mut_ptr(),
                     count,
                     &raw mut keys

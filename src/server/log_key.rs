@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::api::{OK, api};
 use super::context::EventClass;
 use super::error::Error;
-use super::key::{Holds, Key};
+use super::key::{Holds, Key, written};
 use super::text::Text;
 use crate::limiter::Foreign;
 use crate::limiter::log::{Entry, LogStore};
@@ -72,16 +72,19 @@ impl<'a> LogKey<'a> {
     /// ZADD.
     fn add(&mut self, entry: Entry) {
         let key = &mut self.key;
-        let member = Text::new(key.ctx.raw, &entry.member());
-        // SAFETY: the key is open for writing and empty or a sorted set; no flags are passed or
-        // asked for. The format fits the arguments: a string, an integer, a string.
-        unsafe {
+        let member = Text::new(key.ctx, &entry.member());
+        // SAFETY: the key is open for writing; no flags are passed or asked for.
+        let status = unsafe {
             api!(RedisModule_ZsetAdd(
-                key.raw(),
+                key.writable(),
                 score(entry.time),
                 member.raw(),
                 std::ptr::null_mut()
-            ));
+            ))
+        };
+        written(status == OK);
+        // SAFETY: the format fits the arguments: a string, an integer, a string.
+        unsafe {
             api!(RedisModule_Replicate(
                 key.ctx.raw,
                 c"ZADD".as_ptr(),
@@ -100,22 +103,25 @@ impl<'a> LogKey<'a> {
         let key = &mut self.key;
         let members = entries
             .iter()
-            .map(|entry| Text::new(key.ctx.raw, &entry.member()));
-        let members = members.collect::<Few<Text>>();
+            .map(|entry| Text::new(key.ctx, &entry.member()));
+        let members = members.collect::<Few<Text<'_>>>();
         let handles = members
             .iter()
             .map(Text::raw)
             .collect::<Few<*mut RedisModuleString>>();
-        // SAFETY: the key is open for writing and a sorted set, or by the last removal empty. The
-        // format fits the arguments: a string, and strings with their number, all alive.
-        unsafe {
-            for member in &handles {
+        for member in &handles {
+            // SAFETY: the key is open for writing; nothing is asked back.
+            let status = unsafe {
                 api!(RedisModule_ZsetRem(
-                    key.raw(),
+                    key.writable(),
                     *member,
                     std::ptr::null_mut()
-                ));
-            }
+                ))
+            };
+            written(status == OK);
+        }
+        // SAFETY: the format fits the arguments: a string, and strings with their number.
+        unsafe {
             api!(RedisModule_Replicate(
                 key.ctx.raw,
                 c"ZREM".as_ptr(),
@@ -131,16 +137,15 @@ impl<'a> LogKey<'a> {
         }
     }
 
-    /// The score that parts the oldest `count` entries from the rest; `None` where two entries have
-    /// the same time, which no log writes.
+    /// The score that parts the oldest `count` entries from the rest; `None` where it does not part
+    /// them, because two entries have the same time, which no log writes.
     fn score_through(&mut self, count: usize) -> Option<f64> {
         let mut cursor = self.seek_first(f64::NEG_INFINITY, f64::INFINITY)?;
         for _ in 1..count {
             cursor.advance();
         }
         let (last, _) = cursor.element()?;
-        cursor.advance();
-        let (next, _) = cursor.element()?;
+        let (next, _) = cursor.advance().then(|| cursor.element())??;
         (last < next).then_some(last)
     }
 }
@@ -233,9 +238,9 @@ struct Cursor<'k, 'a> {
     key: &'k mut Key<'a>,
 }
 
-impl Cursor<'_, '_> {
-    /// The score and the member; `None` past the end.
-    fn element(&mut self) -> Option<(f64, Text)> {
+impl<'a> Cursor<'_, 'a> {
+    /// The score and the member; `None` where the range is empty.
+    fn element(&mut self) -> Option<(f64, Text<'a>)> {
         let mut score = 0.0;
         // SAFETY: the key has a cursor. The server answers null past the end, and otherwise a
         // string that is ours to free.
@@ -244,7 +249,7 @@ impl Cursor<'_, '_> {
                 self.key.raw(),
                 &raw mut score
             ));
-            Text::adopt(self.key.ctx.raw, member).map(|member| (score, member))
+            Text::adopt(self.key.ctx, member).map(|member| (score, member))
         }
     }
 

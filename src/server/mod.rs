@@ -22,6 +22,6 @@ pub use context::Context;
 pub use counter_key::CounterKey;
 pub use error::{Error, Quoted};
 pub use key::{Holds, Key};
-pub use load::Loading;
+pub use load::{Loading, load};
 pub use log_key::LogKey;
 pub use manual::{Argument, KeyUse, Keys, Kind, Manual};

@@ -1,8 +1,9 @@
 //! The server's strings.
 
-use redis_module::raw::{RedisModuleCtx, RedisModuleString};
+use redis_module::raw::RedisModuleString;
 
 use super::api::api;
+use super::context::Context;
 
 /// The bytes of a string.
 ///
@@ -21,18 +22,18 @@ pub unsafe fn bytes_of<'a>(raw: *const RedisModuleString) -> &'a [u8] {
 
 /// A string of our own, freed when dropped.
 #[derive(Debug)]
-pub struct Text {
-    ctx: *mut RedisModuleCtx,
+pub struct Text<'a> {
+    ctx: Context<'a>,
     raw: *mut RedisModuleString,
 }
 
-impl Text {
+impl<'a> Text<'a> {
     /// A copy of `bytes`.
-    pub fn new(ctx: *mut RedisModuleCtx, bytes: &[u8]) -> Self {
-        // SAFETY: `ctx` is the running command's, and the server copies the bytes.
+    pub fn new(ctx: Context<'a>, bytes: &[u8]) -> Self {
+        // SAFETY: the context is the running command's, and the server copies the bytes.
         let raw = unsafe {
             api!(RedisModule_CreateString(
-                ctx,
+                ctx.raw,
                 bytes.as_ptr().cast(),
                 bytes.len()
             ))
@@ -44,7 +45,7 @@ impl Text {
     ///
     /// # Safety
     /// `raw` is null or a string that the caller has to free.
-    pub unsafe fn adopt(ctx: *mut RedisModuleCtx, raw: *mut RedisModuleString) -> Option<Self> {
+    pub unsafe fn adopt(ctx: Context<'a>, raw: *mut RedisModuleString) -> Option<Self> {
         // Lazily: a value made for null would free it when dropped.
         (!raw.is_null()).then(|| Self { ctx, raw })
     }
@@ -61,9 +62,9 @@ impl Text {
     }
 }
 
-impl Drop for Text {
+impl Drop for Text<'_> {
     fn drop(&mut self) {
         // SAFETY: the string is ours, and this is the only place that frees it.
-        unsafe { api!(RedisModule_FreeString(self.ctx, self.raw)) }
+        unsafe { api!(RedisModule_FreeString(self.ctx.raw, self.raw)) }
     }
 }

@@ -263,17 +263,21 @@ impl Moment {
             return Ok(Wait::NONE);
         }
         let last_to_go = match usage.oldest {
-            Some(oldest) if excess <= usage.used => self.freeing(store, oldest, excess)?,
+            Some(oldest) if excess <= usage.used => {
+                self.freeing(store, oldest, usage.used, excess)?
+            }
             _ => self.time,
         };
         Ok(Wait::For((last_to_go + window).since(self.now)))
     }
 
-    /// The time of the earliest entry up to which `oldest` and its followers sum up to `units`.
+    /// The time of the earliest entry up to which `oldest` and its followers sum up to `units`, of
+    /// `used` in all.
     fn freeing<S: LogStore>(
         &self,
         store: &mut S,
         oldest: Entry,
+        used: u64,
         units: u64,
     ) -> Result<Timestamp, Foreign> {
         let base = oldest.total_before();
@@ -290,23 +294,34 @@ impl Moment {
             }
         }
 
-        // The sum up to `short` is too small, that up to `enough` is not.
-        let (mut short, mut enough) = (oldest.time, newest);
-        loop {
-            let middle = Timestamp::between(short, enough);
-            if middle == short {
-                return Ok(enough);
+        // The sum up to `short` is too small, that up to `enough` is not. Steady traffic is found at
+        // once by its proportions; every other step halves, so that no traffic takes long.
+        let mut short = (oldest.time, oldest.cost);
+        let mut enough = (newest, used);
+        for step in 0_u32.. {
+            let middle = if step.is_multiple_of(2) {
+                let (missing, between) = (units - short.1, enough.1.saturating_sub(short.1));
+                Timestamp::between(short.0, enough.0, missing - 1, between)
+            } else {
+                Timestamp::between(short.0, enough.0, 1, 2)
+            };
+            let middle = middle.max(short.0 + Millis::new(1));
+            if middle >= enough.0 {
+                break;
             }
             let Some(next) = store.first_after(middle)? else {
-                return Ok(newest);
+                break;
             };
-            if next.total_before().wrapping_sub(base) >= units {
-                enough = middle;
-            } else if next.total.wrapping_sub(base) >= units {
+            let through_middle = next.total_before().wrapping_sub(base);
+            let through_next = next.total.wrapping_sub(base);
+            if through_middle >= units {
+                enough = (middle, through_middle);
+            } else if through_next >= units {
                 return Ok(next.time);
             } else {
-                short = next.time;
+                short = (next.time, through_next);
             }
         }
+        Ok(enough.0)
     }
 }

@@ -110,7 +110,7 @@ proptest! {
             play(&mut store, now, &tiers, Cost::ONE, false);
 
             let expired = now - i64::try_from(window).unwrap();
-            let live = store.entries.range(expired + 1..).count();
+            let live = store.entries.range((expired + 1, 0, 0)..).count();
             let removed = store.trimmed;
             prop_assert!(removed <= 64);
             prop_assert!(
@@ -157,6 +157,49 @@ fn a_long_log_is_searched_to_the_exact_entry() {
             leaves - now,
             "to free {excess}"
         );
+    }
+}
+
+/// Whatever read it is that finds foreign data, nothing has been written before it.
+#[test]
+fn a_failed_read_leaves_all_as_it_was() {
+    let tiers = History {
+        tiers: vec![(20, 1_000), (50, 5_000)],
+        start: 0,
+        steps: vec![],
+    }
+    .tiers();
+    let mut store = LogMemory::default();
+    for now in 0..20 {
+        play(&mut store, now * 10, &tiers, Cost::ONE, false);
+    }
+    for (now, units) in [(200, 15), (1_100, 15), (-9_000, 15)] {
+        let before = store.entries.clone();
+        let mut failures = 0;
+        for reads in 0.. {
+            let mut store = LogMemory {
+                reads_left: Some(reads),
+                ..store.clone()
+            };
+            let now = Timestamp::from_millis(now);
+            let done = LogCall::read(&mut store, now, &tiers, cost(units)).and_then(|mut call| {
+                call.settle(true)?;
+                call.commit();
+                Ok(())
+            });
+            if done.is_ok() {
+                break;
+            }
+            failures += 1;
+            assert_eq!(store.entries, before, "after {reads} reads");
+        }
+        assert!(failures >= 2, "only {failures} reads at {now:?}");
+    }
+    for reads in 0..5 {
+        let before = store.entries.clone();
+        store.reads_left = Some(reads);
+        assert_eq!(refund(&mut store, 10), Err(Foreign::Log));
+        assert_eq!(store.entries, before);
     }
 }
 
