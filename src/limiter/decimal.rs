@@ -5,15 +5,20 @@ use smallvec::SmallVec;
 /// A short text, built without allocating.
 pub type Text = SmallVec<[u8; 64]>;
 
+/// The most digits that a `u64` has.
+const MOST_DIGITS: usize = 20;
+
 /// Reads digits only: no sign, no space, no leading zero. `None` also past `u64::MAX`.
 pub fn parse(digits: &[u8]) -> Option<u64> {
-    match digits {
-        [] | [b'0', _, ..] => None,
-        _ => digits.iter().try_fold(0_u64, |value, byte| {
-            let digit = byte.checked_sub(b'0').filter(|digit| *digit <= 9)?;
-            value.checked_mul(10)?.checked_add(digit.into())
-        }),
+    if digits.is_empty() || digits.len() > MOST_DIGITS || matches!(digits, [b'0', _, ..]) {
+        return None;
     }
+    // So many digits fit 128 bits, and need no check one by one.
+    let value = digits.iter().try_fold(0_u128, |value, byte| {
+        byte.is_ascii_digit()
+            .then(|| value * 10 + u128::from(byte & 0xf))
+    });
+    u64::try_from(value?).ok()
 }
 
 /// Appends `value` in the spelling that [`parse`] reads.

@@ -48,7 +48,7 @@ impl Field {
             division,
             begun: stored
                 .as_ref()
-                .is_none_or(|buckets| buckets.index() < current),
+                .is_none_or(|stored| stored.index() < current),
             buckets: stored.unwrap_or_else(|| Buckets::empty(division, current)),
             ticks,
             strict: shape.strict,
@@ -178,7 +178,8 @@ impl<S: CounterStore> Call for CounterCall<'_, S> {
                 begun |= field.begun || field.healed;
             }
         }
-        if begun {
+        // Within a bucket the expiry stays right, unless a clock fault under other windows cut it.
+        if begun || (self.recorded && !self.fields.rest.is_empty()) {
             self.keep();
         }
     }
