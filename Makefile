@@ -16,7 +16,7 @@ SHAREDIR  := $(PREFIX)/share/slide
 .DEFAULT_GOAL := help
 # The targets share target/ and the machine's ports: one at a time, even with -j.
 .NOTPARALLEL:
-.PHONY: help setup build run test test-unit test-servers lint install clean
+.PHONY: help setup build run test test-unit test-servers lint accuracy install clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -52,6 +52,14 @@ lint: ## Check formatting and run clippy; warnings are errors
 	@scripts/need-rust fmt clippy
 	cargo fmt --check
 	cargo clippy --all-targets --locked -- -D warnings
+
+accuracy: ## Measure how exact each limiter is, and write docs/ACCURACY.md
+	@scripts/need-rust
+	@scripts/setup-system test
+	@scripts/setup-servers redis-8.2
+	@$(MAKE) --no-print-directory build
+	SLIDE_SERVER="$(CURDIR)/.servers/redis-8.2/redis-server" \
+		cargo run --release --locked --example accuracy
 
 # Does not build, so that `sudo make install` leaves no files of root's in target/.
 install: ## Install what `make build` made (PREFIX=/usr/local, DESTDIR=)
