@@ -1,6 +1,6 @@
 # slide: one command each to run, test and install the module. `make` alone lists them.
 
-SERVERS ?= redis-7.0 redis-8.2 valkey-8.1 valkey-9.1
+SERVERS ?= redis-6.2 redis-7.0 redis-8.2 valkey-8.1 valkey-9.1
 PORT    ?= 6379
 PREFIX  ?= /usr/local
 DESTDIR ?=
