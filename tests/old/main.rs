@@ -2,6 +2,7 @@
 
 #![allow(missing_docs)]
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -14,18 +15,30 @@ fn a_server_older_than_7_0_says_why_it_does_not_load_the_module() {
         Into::into,
     );
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let mut command = Command::new(server);
-    command
+    let mut server = Command::new(server)
         .current_dir(dir.path())
-        .args(["--port", "0", "--save", ""]);
-    // It ends by itself, as a server does that cannot load a module it is told to.
-    let output = command
+        .args(["--port", "0", "--unixsocket", "socket", "--logfile", "log"])
         .arg("--loadmodule")
         .arg(module)
-        .output()
+        .spawn()
         .expect("a server");
-    let log = String::from_utf8_lossy(&output.stdout);
-    assert!(!output.status.success(), "{log}");
+    let log = || fs::read_to_string(dir.path().join("log")).unwrap_or_default();
+
+    // A server ends by itself if it cannot load a module that it is told to.
+    let status = loop {
+        if let Some(status) = server.try_wait().expect("the server's status") {
+            break status;
+        }
+        if log().contains("Ready to accept connections") {
+            server.kill().expect("the server can be ended");
+        }
+        std::thread::yield_now();
+    };
+    let log = log();
+    assert!(
+        !status.success() && log.contains("server aborting"),
+        "{log}"
+    );
     assert!(
         log.contains("slide is not loaded: the server is older than 7.0"),
         "{log}"
