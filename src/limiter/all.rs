@@ -50,7 +50,7 @@ mod tests {
     use super::AllCall;
     use crate::limiter::Call;
     use crate::limiter::counter::{BucketCount, CounterCall, Shape};
-    use crate::limiter::histories::{History, cost, histories, reply};
+    use crate::limiter::histories::{History, cost, histories, reply, tiers};
     use crate::limiter::log::LogCall;
     use crate::limiter::memory::{CounterMemory, LogMemory};
     use crate::limiter::oracle::{self, Reply};
@@ -63,7 +63,7 @@ mod tests {
         shape: Shape,
     ) -> Result<(), TestCaseError> {
         let histories = [history, others[0], others[1]];
-        let tiers = histories.map(History::tiers);
+        let tiers = histories.map(|history| tiers(&history.tiers));
         let shapes = [
             shape,
             Shape {

@@ -26,18 +26,17 @@ pub struct History {
     pub steps: Vec<Step>,
 }
 
-impl History {
-    pub fn tiers(&self) -> Tiers {
-        let tier = |&(limit, window): &(u64, u64)| Tier {
-            limit: Limit::new(limit).unwrap(),
-            window: Window::new(window).unwrap(),
-        };
-        let mut tiers = Tiers::new(tier(&self.tiers[0]));
-        for other in &self.tiers[1..] {
-            tiers.push(tier(other)).unwrap();
-        }
-        tiers
+/// Tiers of (limit, window in ms).
+pub fn tiers(tiers: &[(u64, u64)]) -> Tiers {
+    let tier = |&(limit, window): &(u64, u64)| Tier {
+        limit: Limit::new(limit).unwrap(),
+        window: Window::new(window).unwrap(),
+    };
+    let mut made = Tiers::new(tier(&tiers[0]));
+    for other in &tiers[1..] {
+        made.push(tier(other)).unwrap();
     }
+    made
 }
 
 pub fn cost(units: u64) -> Cost {

@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 use libc::c_int;
 use redis_module::raw::RedisModuleString;
 
+use super::api::api;
 use super::error::Error;
-use super::text::bytes_of;
 
 /// A command's arguments; they live as long as the command.
 #[derive(Clone, Copy, Debug)]
@@ -83,4 +83,19 @@ impl<'a> Word<'a> {
         // SAFETY: the arguments live for 'a and are not changed.
         unsafe { bytes_of(self.raw) }
     }
+}
+
+/// The bytes of a string.
+///
+/// # Safety
+/// `raw` is a string that lives, unchanged, for `'a`.
+pub unsafe fn bytes_of<'a>(raw: *const RedisModuleString) -> &'a [u8] {
+    let mut length = 0;
+    // SAFETY: `raw` is a live string, and `length` outlives the call.
+    let start = unsafe { api!(RedisModule_StringPtrLen(raw, &raw mut length)) };
+    if start.is_null() {
+        return &[];
+    }
+    // SAFETY: the server gives the start of `length` bytes that live with the string.
+    unsafe { std::slice::from_raw_parts(start.cast(), length) }
 }

@@ -7,11 +7,11 @@ use redis_module::raw::{self, RedisModuleKey, RedisModuleString};
 use smallvec::SmallVec;
 
 use super::api::api;
-use super::args::{Args, Word};
+use super::args::{Args, Word, bytes_of};
 use super::context::EventClass;
 use super::error::Error;
 use super::key::{Holds, Key, written};
-use super::text::{Text, bytes_of};
+use super::text::Text;
 use crate::limiter::Foreign;
 use crate::limiter::counter::{Buckets, CounterStore, Division};
 use crate::limiter::units::Timestamp;

@@ -3,22 +3,8 @@
 use redis_module::raw::RedisModuleString;
 
 use super::api::api;
+use super::args::bytes_of;
 use super::context::Context;
-
-/// The bytes of a string.
-///
-/// # Safety
-/// `raw` is a string that lives, unchanged, for `'a`.
-pub unsafe fn bytes_of<'a>(raw: *const RedisModuleString) -> &'a [u8] {
-    let mut length = 0;
-    // SAFETY: `raw` is a live string, and `length` outlives the call.
-    let start = unsafe { api!(RedisModule_StringPtrLen(raw, &raw mut length)) };
-    if start.is_null() {
-        return &[];
-    }
-    // SAFETY: the server gives the start of `length` bytes that live with the string.
-    unsafe { std::slice::from_raw_parts(start.cast(), length) }
-}
 
 /// A string of our own, freed when dropped.
 #[derive(Debug)]

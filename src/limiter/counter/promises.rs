@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{BucketCount, CounterCall, Shape};
 use crate::limiter::Call;
-use crate::limiter::histories::{History, cost};
+use crate::limiter::histories::{cost, tiers};
 use crate::limiter::memory::CounterMemory;
 use crate::limiter::tier::Tiers;
 use crate::limiter::units::Timestamp;
@@ -22,14 +22,9 @@ struct Target {
 
 impl Target {
     fn new(limit: u64, window: u64, buckets: u64, strict: bool) -> Self {
-        let history = History {
-            tiers: vec![(limit, window)],
-            start: 0,
-            steps: vec![],
-        };
         Self {
             store: CounterMemory::default(),
-            tiers: history.tiers(),
+            tiers: tiers(&[(limit, window)]),
             shape: Shape {
                 buckets: BucketCount::new(buckets).unwrap(),
                 strict,

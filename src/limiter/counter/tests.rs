@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{BucketCount, CounterCall, Shape, refund};
-use crate::limiter::histories::{History, cost, histories, reply};
+use crate::limiter::histories::{History, cost, histories, reply, tiers};
 use crate::limiter::memory::CounterMemory;
 use crate::limiter::tier::Tiers;
 use crate::limiter::units::{Cost, Timestamp};
@@ -48,7 +48,7 @@ fn is_over(store: &CounterMemory, now: i64, tiers: &Tiers, shape: Shape, units: 
 }
 
 fn agrees_with_the_oracle(history: &History, shape: Shape) -> Result<(), TestCaseError> {
-    let tiers = history.tiers();
+    let tiers = tiers(&history.tiers);
     let buckets = shape.buckets.get();
     let (mut store, mut counter) = (CounterMemory::default(), oracle::Counter::new());
     let mut now = history.start;
@@ -108,12 +108,7 @@ proptest! {
 
 #[test]
 fn the_key_outlives_its_newest_bucket_by_a_window() {
-    let tiers = History {
-        tiers: vec![(10, 60), (100, 1_000)],
-        start: 0,
-        steps: vec![],
-    }
-    .tiers();
+    let tiers = tiers(&[(10, 60), (100, 1_000)]);
     let mut store = CounterMemory::default();
     play(&mut store, 1_030, &tiers, CLASSIC, Cost::ONE, false);
     assert_eq!(store.expiry, Some(Timestamp::from_millis(3_000)));

@@ -6,6 +6,7 @@
 
 mod call;
 mod entry;
+mod moment;
 mod refund;
 mod store;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{Entry, LogCall, LogStore, refund};
-use crate::limiter::histories::{History, cost, histories, reply};
+use crate::limiter::histories::{History, cost, histories, reply, tiers};
 use crate::limiter::memory::LogMemory;
 use crate::limiter::tier::Tiers;
 use crate::limiter::units::{Cost, Timestamp};
@@ -34,7 +34,7 @@ fn is_over(store: &LogMemory, now: i64, tiers: &Tiers, units: Cost) -> bool {
 }
 
 fn agrees_with_the_oracle(history: &History) -> Result<(), TestCaseError> {
-    let tiers = history.tiers();
+    let tiers = tiers(&history.tiers);
     let (mut store, mut log) = (LogMemory::default(), oracle::Log::new());
     let mut now = history.start;
     for step in &history.steps {
@@ -100,8 +100,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
     #[test]
     fn trimming_is_bounded_and_rare_and_expiry_has_slack(times in recorded_times(), window in 4_u64..4_000) {
-        let history = History { tiers: vec![(1 << 40, window)], start: 0, steps: vec![] };
-        let tiers = history.tiers();
+        let tiers = tiers(&[(1 << 40, window)]);
         let mut store = LogMemory::default();
         let (mut trims, mut expiries) = (0, 0);
         for &now in &times {
@@ -131,12 +130,7 @@ proptest! {
 
 #[test]
 fn a_long_log_is_searched_to_the_exact_entry() {
-    let history = History {
-        tiers: vec![(100_000, 1_000_000)],
-        start: 0,
-        steps: vec![],
-    };
-    let tiers = history.tiers();
+    let tiers = tiers(&[(100_000, 1_000_000)]);
     let mut store = LogMemory::default();
     for now in 0..100_000_i64 {
         play(&mut store, now * 7, &tiers, Cost::ONE, false);
@@ -163,12 +157,7 @@ fn a_long_log_is_searched_to_the_exact_entry() {
 /// Whatever read it is that finds foreign data, nothing has been written before it.
 #[test]
 fn a_failed_read_leaves_all_as_it_was() {
-    let tiers = History {
-        tiers: vec![(20, 1_000), (50, 5_000)],
-        start: 0,
-        steps: vec![],
-    }
-    .tiers();
+    let tiers = tiers(&[(20, 1_000), (50, 5_000)]);
     let mut store = LogMemory::default();
     for now in 0..20 {
         play(&mut store, now * 10, &tiers, Cost::ONE, false);
@@ -205,12 +194,7 @@ fn a_failed_read_leaves_all_as_it_was() {
 
 #[test]
 fn a_refund_takes_from_1000_entries_at_most() {
-    let tiers = History {
-        tiers: vec![(1 << 40, 1_000_000)],
-        start: 0,
-        steps: vec![],
-    }
-    .tiers();
+    let tiers = tiers(&[(1 << 40, 1_000_000)]);
     let mut store = LogMemory::default();
     for now in 0..1_500 {
         play(&mut store, now, &tiers, cost(2), false);
@@ -225,12 +209,7 @@ fn a_refund_takes_from_1000_entries_at_most() {
 
 #[test]
 fn totals_wrap_around() {
-    let tiers = History {
-        tiers: vec![(10, 100)],
-        start: 0,
-        steps: vec![],
-    }
-    .tiers();
+    let tiers = tiers(&[(10, 100)]);
     let mut store = LogMemory::default();
     store.append(Entry {
         time: Timestamp::from_millis(1_000),
@@ -250,12 +229,7 @@ fn totals_wrap_around() {
 
 #[test]
 fn totals_that_do_not_add_up_are_foreign() {
-    let tiers = History {
-        tiers: vec![(10, 100)],
-        start: 0,
-        steps: vec![],
-    }
-    .tiers();
+    let tiers = tiers(&[(10, 100)]);
     let mut store = LogMemory::default();
     for (time, total, cost) in [(1_000, 50, 5), (1_001, 49, 7)] {
         store.append(Entry {

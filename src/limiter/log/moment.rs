@@ -1,0 +1,208 @@
+//! What a log says at one moment: usage, and how long until some of it expires.
+
+use super::entry::{Entry, MAX_USAGE};
+use super::store::LogStore;
+use crate::limiter::Foreign;
+use crate::limiter::tier::Tier;
+use crate::limiter::units::{Cost, Millis, Timestamp, Window};
+use crate::limiter::verdict::{Standing, Wait};
+
+/// How many entries are looked at one by one before the search bisects.
+const WALK: usize = 4;
+
+/// A tier and what is used of it before the call.
+#[derive(Clone, Copy, Debug)]
+pub struct Usage {
+    pub tier: Tier,
+    pub used: u64,
+    /// The oldest live entry; `None` where nothing is used.
+    oldest: Option<Entry>,
+}
+
+impl Usage {
+    pub fn is_over(&self, cost: Cost) -> bool {
+        // Without overflow: usage is at most 2^63 and a cost below 2^53.
+        self.used + cost.get() > self.tier.limit.get()
+    }
+}
+
+/// When a call takes place, and what came last before it.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    pub now: Timestamp,
+    /// When the call is recorded: now, but never before the newest entry.
+    pub time: Timestamp,
+    pub newest: Option<Entry>,
+    /// Whether `newest` stands for a log whose dates lay too far in the future.
+    pub healed: bool,
+}
+
+impl Moment {
+    /// Finds the newest entry, and what stands for it after a clock fault.
+    pub fn read<S: LogStore>(
+        store: &mut S,
+        now: Timestamp,
+        longest: Window,
+    ) -> Result<Self, Foreign> {
+        let newest = store.newest()?;
+        let moment = Self {
+            now,
+            time: newest.map_or(now, |newest| newest.time.max(now)),
+            newest,
+            healed: false,
+        };
+        match newest {
+            Some(newest) if newest.time > now + longest => {
+                // One entry, dated now, of all that the newest one sees in the longest window.
+                let (_, used) = moment.used_through(store, newest, longest)?;
+                Ok(Self {
+                    now,
+                    time: now,
+                    newest: Some(Entry {
+                        time: now,
+                        total: newest.total,
+                        cost: used,
+                    }),
+                    healed: true,
+                })
+            }
+            _ => Ok(moment),
+        }
+    }
+
+    pub fn usage<S: LogStore>(&self, store: &mut S, tier: Tier) -> Result<Usage, Foreign> {
+        let since = self.time.before(tier.window);
+        let (oldest, used) = match self.newest {
+            Some(newest) if self.healed => (Some(newest), newest.cost),
+            Some(newest) if newest.time > since => {
+                let (oldest, used) = self.used_through(store, newest, tier.window)?;
+                (Some(oldest), used)
+            }
+            _ => (None, 0),
+        };
+        Ok(Usage { tier, used, oldest })
+    }
+
+    /// The oldest live entry, and what it and all up to `newest`, which is live, use.
+    fn used_through<S: LogStore>(
+        &self,
+        store: &mut S,
+        newest: Entry,
+        window: Window,
+    ) -> Result<(Entry, u64), Foreign> {
+        let oldest = store
+            .first_after(self.time.before(window))?
+            .unwrap_or(newest);
+        let used = newest.total.wrapping_sub(oldest.total_before());
+        // Totals that do not add up were not written by a log.
+        if used < newest.cost || used > MAX_USAGE {
+            return Err(Foreign::Log);
+        }
+        Ok((oldest, used))
+    }
+
+    /// How a tier stands once `recorded` units more are used of it.
+    pub fn standing<S: LogStore>(
+        &self,
+        store: &mut S,
+        usage: &Usage,
+        cost: Cost,
+        recorded: u64,
+    ) -> Result<Standing, Foreign> {
+        let Tier { limit, window } = usage.tier;
+        let used = usage.used + recorded;
+        let newest = if recorded > 0 {
+            Some(self.time)
+        } else {
+            self.newest.map(|newest| newest.time)
+        };
+        Ok(Standing {
+            tier: usage.tier,
+            remaining: limit.get().saturating_sub(used),
+            wait: self.wait(store, usage, cost, recorded)?,
+            reset: match newest {
+                Some(newest) if used > 0 => (newest + window).since(self.now),
+                _ => Millis::ZERO,
+            },
+        })
+    }
+
+    /// Until `cost` units fit a tier of which `recorded` more are used.
+    pub fn wait<S: LogStore>(
+        &self,
+        store: &mut S,
+        usage: &Usage,
+        cost: Cost,
+        recorded: u64,
+    ) -> Result<Wait, Foreign> {
+        let Tier { limit, window } = usage.tier;
+        if cost.get() > limit.get() {
+            return Ok(Wait::Never);
+        }
+        let excess = (usage.used + recorded + cost.get()).saturating_sub(limit.get());
+        if excess == 0 {
+            return Ok(Wait::NONE);
+        }
+        let last_to_go = match usage.oldest {
+            Some(oldest) if excess <= usage.used => {
+                self.freeing(store, oldest, usage.used, excess)?
+            }
+            _ => self.time,
+        };
+        Ok(Wait::For((last_to_go + window).since(self.now)))
+    }
+
+    /// The time of the earliest entry up to which `oldest` and its followers sum up to `units`, of
+    /// `used` in all.
+    fn freeing<S: LogStore>(
+        &self,
+        store: &mut S,
+        oldest: Entry,
+        used: u64,
+        units: u64,
+    ) -> Result<Timestamp, Foreign> {
+        let base = oldest.total_before();
+        let newest = self.newest.map_or(oldest.time, |newest| newest.time);
+
+        let mut entry = oldest;
+        for _ in 0..WALK {
+            if entry.total.wrapping_sub(base) >= units {
+                return Ok(entry.time);
+            }
+            match store.first_after(entry.time)? {
+                Some(next) => entry = next,
+                None => return Ok(newest),
+            }
+        }
+
+        // The sum up to `short` is too small, that up to `enough` is not. Steady traffic is found at
+        // once by its proportions; every other step halves, so that no traffic takes long.
+        let mut short = (oldest.time, oldest.cost);
+        let mut enough = (newest, used);
+        for step in 0_u32.. {
+            let middle = if step.is_multiple_of(2) {
+                let (missing, between) = (units - short.1, enough.1.saturating_sub(short.1));
+                Timestamp::between(short.0, enough.0, missing - 1, between)
+            } else {
+                Timestamp::between(short.0, enough.0, 1, 2)
+            };
+            let middle = middle.max(short.0 + Millis::new(1));
+            if middle >= enough.0 {
+                break;
+            }
+            let Some(next) = store.first_after(middle)? else {
+                break;
+            };
+            let through_middle = next.total_before().wrapping_sub(base);
+            let through_next = next.total.wrapping_sub(base);
+            if through_middle >= units {
+                enough = (middle, through_middle);
+            } else if through_next >= units {
+                return Ok(next.time);
+            } else {
+                short = (next.time, through_next);
+            }
+        }
+        Ok(enough.0)
+    }
+}
