@@ -44,7 +44,7 @@ impl Command for All {
         summary: c"Admits or limits a call by the limits of several keys, and records it in all of them or in none.",
         complexity: c"The sum of what SLIDE.LOG and SLIDE.COUNTER take for each key.",
         since: c"0.1.0",
-        flags: c"write fast",
+        flags: c"write fast getkeys-api",
         categories: c"slide write fast",
         arity: -6,
         keys: Keys::Counted(KeyUse::Update),

@@ -10,7 +10,7 @@ use super::api::OK;
 use super::args::Args;
 use super::context::Context;
 use super::error::Error;
-use super::manual::Manual;
+use super::manual::{Keys, Manual};
 use crate::stats::STATS;
 
 /// A command of the module.
@@ -37,6 +37,10 @@ pub(super) unsafe extern "C" fn enter<C: Command>(
     // SAFETY: the server's context and arguments last until this function returns, and nothing
     // made of them is kept.
     let (ctx, args) = unsafe { (Context::new(ctx), Args::new(words, count)) };
+    if matches!(C::MANUAL.keys, Keys::Counted(_)) && ctx.wants_keys() {
+        args.report_counted_keys(ctx);
+        return OK;
+    }
     // A key that a panic leaves open is closed while unwinding.
     let error = match catching_panics(|| C::run(ctx, args)) {
         Ok(Ok(())) => return OK,

@@ -83,6 +83,12 @@ impl Context<'_> {
         Ok(())
     }
 
+    /// Whether the server runs the command only to ask where its keys stand.
+    pub(super) fn wants_keys(self) -> bool {
+        // SAFETY: the flag is a reading of the running command's context.
+        unsafe { api!(RedisModule_IsKeysPositionRequest(self.raw)) != 0 }
+    }
+
     /// Opens an array reply of `length` elements.
     pub fn reply_array(self, length: usize) {
         let length = c_long::try_from(length).unwrap_or(0);

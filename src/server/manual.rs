@@ -32,7 +32,8 @@ pub struct Manual {
 pub enum Keys {
     /// Word 1 is the only key.
     One(KeyUse),
-    /// Word 1 is the number of keys that follow it.
+    /// Word 1 is the number of keys that follow it. Cluster nodes do not read this description when
+    /// they route a command of a module: it also needs the flag `getkeys-api`.
     Counted(KeyUse),
 }
 

@@ -130,6 +130,22 @@ fn a_step_back_gives_no_free_pass_and_no_long_lockout() {
     );
 }
 
+#[test]
+fn a_spoiled_expiry_is_set_right_with_the_next_bucket() {
+    let mut frozen = Frozen::start();
+    for (minute, spoil) in [
+        (0, ["PERSIST", "k"].as_slice()),
+        (5, &["PEXPIRE", "k", "60001"]),
+    ] {
+        let start = FULL + minute * MINUTE;
+        call(&mut frozen, start, (10, "60s"), 1);
+        run::<i64>(&mut frozen.con, spoil[0], &spoil[1..]);
+        call(&mut frozen, start + MINUTE, (10, "60s"), 1);
+        let expiry: i64 = run(&mut frozen.con, "PEXPIRETIME", &["k"]);
+        assert_eq!(expiry, start + 3 * MINUTE, "{spoil:?}");
+    }
+}
+
 /// What the classic form promises, and what it does not.
 #[test]
 fn twice_the_limit_can_pass_but_not_more() {

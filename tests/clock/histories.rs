@@ -2,80 +2,18 @@
 //!
 //! A failure prints the seed of its history. `SLIDE_SEED` runs that one alone.
 
-use std::env;
-
 use redis::{Cmd, Value, from_redis_value, pipe};
 
 use crate::faketime::{Frozen, START};
-use crate::support::oracle::{Call, Counter, Log, Reply};
-use crate::support::{entries, reply_of, run};
+use crate::key::{Key, Oracle, add_options, add_shape, add_tiers, delete_expired, move_clock};
+use crate::random::{Numbers, seeds};
+use crate::support::oracle::{Call, Reply};
+use crate::support::reply_of;
 
 const ROUNDS: u64 = 40;
 const KEYS: u64 = 4;
 const CALLS_PER_KEY: u64 = 3;
 const HISTORIES: u64 = 12;
-
-/// The length of the longest windows of a history: from a few ms to the most there is.
-const SCALES: [u64; 6] = [7, 100, 1000, 60_000, 86_400_000, 315_576_000_000];
-
-/// No clock is put before this, 2001-09-09.
-const EARLIEST: i64 = 1_000_000_000_000;
-
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
-
-    fn one_to(&mut self, most: u64) -> u64 {
-        1 + self.below(most)
-    }
-
-    fn one_in(&mut self, of: u64) -> bool {
-        self.below(of) == 0
-    }
-}
-
-#[derive(Clone)]
-enum Oracle {
-    Log(Log),
-    Counter(Counter),
-}
-
-impl Oracle {
-    fn call(&mut self, now: i64, call: Call) -> Reply {
-        match self {
-            Oracle::Log(log) => log.call(now, call),
-            Oracle::Counter(counter) => counter.call(now, call, 1, false),
-        }
-    }
-
-    fn peek(&self, now: i64, call: Call) -> Reply {
-        match self {
-            Oracle::Log(log) => log.peek(now, call),
-            Oracle::Counter(counter) => counter.peek(now, call, 1, false),
-        }
-    }
-
-    fn refund(&mut self, units: u64) -> u64 {
-        match self {
-            Oracle::Log(log) => log.refund(units),
-            Oracle::Counter(counter) => counter.refund(units),
-        }
-    }
-
-    fn may_forget(&self, now: i64, call: Call) -> bool {
-        match self {
-            Oracle::Log(log) => log.may_forget(now, call),
-            Oracle::Counter(counter) => counter.may_forget(now),
-        }
-    }
-}
 
 /// One in how many steps is something other than a plain call.
 #[derive(Clone, Copy)]
@@ -87,21 +25,40 @@ struct Rarity {
 
 const NEVER: u64 = u64::MAX;
 
-struct Key {
-    name: String,
-    tiers: Vec<(u64, u64)>,
-    oracle: Oracle,
-    /// The latest time of a call since the key was new.
-    latest: i64,
-    refunded: bool,
-    /// All that happened, for the message of a failure.
-    trace: Vec<String>,
+const PLAIN: Rarity = Rarity {
+    peek: NEVER,
+    refund: NEVER,
+    force: NEVER,
+};
+const MIXED: Rarity = Rarity {
+    peek: 6,
+    refund: 8,
+    force: 8,
+};
+
+/// Which numbers of buckets the calls on one key choose from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Buckets {
+    /// None: the command has no such option, or it is not given.
+    Classic,
+    /// One number a key, the calls strict or not.
+    OneNumber,
+    /// Several a key, so that it has many fields. Its clock does not step back: healing some of the
+    /// fields may shorten the life of the others, which the oracles know nothing of.
+    Changing,
 }
 
-struct History {
+/// What a history is made of.
+#[derive(Clone)]
+struct Traffic {
     command: &'static str,
     empty: Oracle,
     rarity: Rarity,
+    buckets: Buckets,
+}
+
+struct History {
+    traffic: Traffic,
     numbers: Numbers,
     scale: u64,
     keys: Vec<Key>,
@@ -109,23 +66,22 @@ struct History {
 }
 
 impl History {
-    fn new(command: &'static str, empty: &Oracle, rarity: Rarity, seed: u64) -> Self {
-        let mut numbers = Numbers(seed);
-        let scale = SCALES[usize::try_from(numbers.below(SCALES.len() as u64)).unwrap()];
+    fn new(traffic: &Traffic, seed: u64) -> Self {
+        let mut numbers = Numbers::new(seed);
+        let scale = numbers.scale();
         let keys = (0..KEYS)
-            .map(|key| Key {
-                name: format!("{seed}:{key}"),
-                tiers: tiers(&mut numbers, scale),
-                oracle: empty.clone(),
-                latest: START,
-                refunded: false,
-                trace: Vec::new(),
+            .map(|key| {
+                let tiers = numbers.tiers(scale);
+                let choice = match traffic.buckets {
+                    Buckets::Classic => vec![1],
+                    Buckets::OneNumber => vec![numbers.buckets()],
+                    Buckets::Changing => (0..3).map(|_| numbers.buckets()).collect(),
+                };
+                Key::new(format!("{seed}:{key}"), tiers, choice, &traffic.empty)
             })
             .collect();
         History {
-            command,
-            empty: empty.clone(),
-            rarity,
+            traffic: traffic.clone(),
             numbers,
             scale,
             keys,
@@ -133,53 +89,25 @@ impl History {
         }
     }
 
-    /// Where the clock goes next: mostly on, sometimes far, sometimes back, even beyond a window.
-    fn next_time(&mut self) -> i64 {
-        let scale = self.scale;
-        let step = |numbers: &mut Numbers, most: u64| {
-            i64::try_from(numbers.one_to(most)).expect("a step of a few windows")
-        };
-        let numbers = &mut self.numbers;
-        let next = match numbers.below(20) {
-            0..2 => self.now,
-            2..5 => self.now + step(numbers, 3),
-            5..14 => self.now + step(numbers, scale / 5 + 1),
-            14..16 => self.now + step(numbers, scale * 5 / 2),
-            16 => self.now - step(numbers, 3),
-            17..19 => self.now - step(numbers, scale),
-            _ => self.now - step(numbers, scale * 3),
-        };
-        next.max(EARLIEST)
-    }
-
     fn run(mut self, frozen: &mut Frozen) -> u64 {
         let mut limited = 0;
         for _ in 0..ROUNDS {
-            let next = self.next_time();
-            if next < self.now {
-                self.forget_what_the_server_may_forget(frozen);
-            }
+            let next = match self.traffic.buckets {
+                Buckets::Changing => self.numbers.later(self.now, self.scale),
+                _ => self.numbers.next_time(self.now, self.scale),
+            };
+            move_clock(frozen, &mut self.keys, self.now, next);
             self.now = next;
-            frozen.set(next);
+            if self.traffic.buckets == Buckets::Changing {
+                // A refund would find in the oracle's fields what went away with the key.
+                delete_expired(frozen, &mut self.keys, self.now);
+            }
             limited += self.run_calls(frozen);
             for key in &self.keys {
-                check_expiry(frozen, key);
+                key.check_expiry(frozen);
             }
         }
         limited
-    }
-
-    /// A key that has expired, or may have, would come back in the oracle with a step back.
-    fn forget_what_the_server_may_forget(&mut self, frozen: &mut Frozen) {
-        for key in &mut self.keys {
-            if key.may_forget(self.now) {
-                frozen.delete(&key.name);
-                key.oracle = self.empty.clone();
-                key.latest = self.now;
-                key.refunded = false;
-                key.trace.push("DEL".to_owned());
-            }
-        }
     }
 
     fn run_calls(&mut self, frozen: &mut Frozen) -> u64 {
@@ -187,6 +115,10 @@ impl History {
         let mut expected = Vec::new();
         for _ in 0..CALLS_PER_KEY {
             for place in 0..self.keys.len() {
+                let key = &mut self.keys[place];
+                if key.forgets(self.now) {
+                    pipeline.cmd("UNLINK").arg(&key.name).ignore();
+                }
                 let (command, answer) = self.step(place);
                 pipeline.add_command(command);
                 expected.push((place, self.keys[place].trace.len(), answer));
@@ -202,7 +134,7 @@ impl History {
                 got,
                 answer,
                 "{} {}, after\n{}",
-                self.command,
+                self.traffic.command,
                 key.name,
                 trace()
             );
@@ -214,110 +146,56 @@ impl History {
     /// A command, and what the oracle says to it.
     fn step(&mut self, place: usize) -> (Cmd, Answer) {
         let History {
-            command,
-            empty,
-            rarity,
+            traffic,
             numbers,
             now,
             ..
         } = self;
-        let key = &mut self.keys[place];
-        let now = *now;
-        key.latest = key.latest.max(now);
-        if numbers.one_in(rarity.refund)
-            && let Some(units) = key.units_to_refund(numbers, now)
+        let (key, now) = (&mut self.keys[place], *now);
+        if numbers.one_in(traffic.rarity.refund)
+            && let Some((units, taken)) = key.refund(numbers, now)
         {
-            let taken = key.oracle.refund(units);
-            key.refunded = true;
-            key.trace.push(format!("at {now}: REFUND {units}: {taken}"));
             let mut refund = redis::cmd("SLIDE.REFUND");
             refund.arg(&key.name).arg(units);
             return (refund, Answer::Units(taken));
         }
-        if now < key.latest && key.may_forget(now) {
-            key.oracle = empty.clone();
-            key.latest = now;
-            key.refunded = false;
-            key.trace.push("DEL".to_owned());
-            let mut delete = redis::cmd("UNLINK");
-            delete.arg(&key.name);
-            return (delete, Answer::Anything);
-        }
-        let (tiers, cost) = vary(numbers, &key.tiers);
+        let (tiers, cost) = numbers.vary(&key.tiers);
+        let shape = key.shape(numbers);
         let call = Call {
             tiers: &tiers,
             cost,
             force: false,
         };
-        let (name, call, reply) = if numbers.one_in(rarity.peek) {
-            ("SLIDE.PEEK", call, key.oracle.peek(now, call))
+        let (name, call, reply) = if numbers.one_in(traffic.rarity.peek) {
+            ("SLIDE.PEEK", call, key.oracle.peek(now, call, shape))
         } else {
             let call = Call {
-                force: numbers.one_in(rarity.force),
+                force: numbers.one_in(traffic.rarity.force),
                 ..call
             };
-            (*command, call, key.oracle.call(now, call))
+            (traffic.command, call, key.oracle.call(now, call, shape))
         };
         key.trace
-            .push(format!("at {now}: {name} {call:?}: {reply:?}"));
-        (call_command(name, &key.name, call), Answer::Reply(reply))
-    }
-}
-
-impl Key {
-    fn may_forget(&self, now: i64) -> bool {
-        self.oracle.may_forget(
-            now,
-            Call {
-                tiers: &self.tiers,
-                cost: 0,
-                force: false,
-            },
-        )
-    }
-
-    /// Some of what surely is on the server too: of a log, its live units, as the server may have
-    /// trimmed the others.
-    fn units_to_refund(&self, numbers: &mut Numbers, now: i64) -> Option<u64> {
-        if self.may_forget(now) {
-            return None;
+            .push(format!("at {now}: {name} {call:?} {shape:?}: {reply:?}"));
+        let mut command = redis::cmd(name);
+        command.arg(&key.name);
+        add_tiers(&mut command, &tiers);
+        // The options come in any order.
+        if numbers.one_in(2) {
+            add_options(&mut command, call);
+            add_shape(&mut command, shape);
+        } else {
+            add_shape(&mut command, shape);
+            add_options(&mut command, call);
         }
-        let most = (1 << 53) - 1;
-        let longest = *self.tiers.iter().max_by_key(|tier| tier.1)?;
-        let tiers = [(most, longest.1)];
-        let reply = self.oracle.peek(
-            now,
-            Call {
-                tiers: &tiers,
-                cost: 0,
-                force: false,
-            },
-        );
-        let used = most - reply.remaining.unsigned_abs();
-        let bound = match self.oracle {
-            Oracle::Log(_) => used,
-            Oracle::Counter(_) => (used * 2).min(most),
-        };
-        (bound > 0).then(|| numbers.one_to(bound))
+        (command, Answer::Reply(reply))
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 enum Answer {
     Reply(Reply),
     Units(u64),
-    Anything,
-}
-
-impl PartialEq for Answer {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Answer::Reply(one), Answer::Reply(other)) => one == other,
-            (Answer::Units(one), Answer::Units(other)) => one == other,
-            (_, Answer::Anything) => true,
-            _ => false,
-        }
-    }
 }
 
 impl Answer {
@@ -329,105 +207,14 @@ impl Answer {
     }
 }
 
-fn check_expiry(frozen: &mut Frozen, key: &Key) {
-    let expiry: i64 = run(&mut frozen.con, "PEXPIRETIME", &[&key.name]);
-    if expiry == -2 {
-        return;
-    }
-    let trace = || key.trace.join("\n");
-    let longest = key
-        .tiers
-        .iter()
-        .map(|tier| i64::try_from(tier.1).unwrap())
-        .max()
-        .unwrap();
-    if let Oracle::Log(_) = key.oracle {
-        let newest = entries(&mut frozen.con, &key.name).pop().unwrap().1;
-        // A refund may take back the entry that the expiry was set for.
-        let latest = if key.refunded { key.latest } else { newest };
-        assert!(
-            (newest + longest..=latest + longest + longest / 4).contains(&expiry),
-            "lives {} ms after\n{}",
-            expiry - newest,
-            trace()
-        );
-    } else {
-        let fields: Vec<(String, String)> = run(&mut frozen.con, "HGETALL", &[&key.name]);
-        let end = |(window, value): &(String, String)| {
-            let index: i64 = value.split(':').next().unwrap().parse().unwrap();
-            (index + 2) * window.parse::<i64>().unwrap()
-        };
-        let last = fields.iter().map(end).max().unwrap();
-        assert_eq!(expiry, last, "{fields:?} after\n{}", trace());
-    }
-}
-
-/// One to three tiers with different windows, small limits mostly.
-fn tiers(numbers: &mut Numbers, scale: u64) -> Vec<(u64, u64)> {
-    let mut windows = vec![scale];
-    for _ in 0..numbers.below(3) {
-        let window = numbers.one_to(scale);
-        if !windows.contains(&window) {
-            let place = numbers.below(windows.len() as u64 + 1);
-            windows.insert(usize::try_from(place).unwrap(), window);
-        }
-    }
-    let most = [5, 20, 1000, (1 << 53) - 1][usize::try_from(numbers.below(4)).unwrap()];
-    windows
-        .into_iter()
-        .map(|window| (numbers.one_to(most), window))
-        .collect()
-}
-
-/// Limits as they are, or raised or lowered for once, and a cost that fits them in some way.
-fn vary(numbers: &mut Numbers, tiers: &[(u64, u64)]) -> (Vec<(u64, u64)>, u64) {
-    let mut tiers = tiers.to_vec();
-    if numbers.one_in(10) {
-        let place = usize::try_from(numbers.below(tiers.len() as u64)).unwrap();
-        let limit = tiers[place].0;
-        tiers[place].0 = match numbers.below(3) {
-            0 => limit / 2,
-            1 => (limit * 2).min((1 << 53) - 1),
-            _ => numbers.below(3),
-        };
-    }
-    let least = tiers.iter().map(|tier| tier.0).min().unwrap();
-    let cost = match numbers.below(12) {
-        0 => 0,
-        1 => least,
-        2 => (least + 1).min((1 << 53) - 1),
-        3..7 => 1,
-        _ => numbers.one_to(least / 3 + 1),
-    };
-    (tiers, cost)
-}
-
-fn call_command(name: &str, key: &str, call: Call) -> Cmd {
-    let mut command = redis::cmd(name);
-    command.arg(key);
-    for &(limit, window) in call.tiers {
-        command.arg(limit).arg(window);
-    }
-    if call.cost != 1 {
-        command.arg("COST").arg(call.cost);
-    }
-    if call.force {
-        command.arg("FORCE");
-    }
-    command
-}
-
-fn compare(command: &'static str, empty: &Oracle, rarity: Rarity) {
+fn compare(traffic: &Traffic) {
     let mut frozen = Frozen::start();
-    let seeds = match env::var("SLIDE_SEED") {
-        Ok(seed) => vec![seed.parse().expect("SLIDE_SEED is a number")],
-        Err(_) => (1..=HISTORIES).collect::<Vec<u64>>(),
-    };
+    let seeds = seeds(HISTORIES);
     let calls = seeds.len() as u64 * ROUNDS * KEYS * CALLS_PER_KEY;
     let mut limited = 0;
-    for seed in &seeds {
-        println!("{command}, SLIDE_SEED={seed}");
-        limited += History::new(command, empty, rarity, *seed).run(&mut frozen);
+    for seed in seeds {
+        println!("{}, SLIDE_SEED={seed}", traffic.command);
+        limited += History::new(traffic, seed).run(&mut frozen);
     }
     assert!(
         limited > calls / 10 && limited < calls * 9 / 10,
@@ -435,33 +222,55 @@ fn compare(command: &'static str, empty: &Oracle, rarity: Rarity) {
     );
 }
 
-const PLAIN: Rarity = Rarity {
-    peek: NEVER,
-    refund: NEVER,
-    force: NEVER,
-};
-const MIXED: Rarity = Rarity {
-    peek: 6,
-    refund: 8,
-    force: 8,
-};
+fn compare_logs(rarity: Rarity) {
+    compare(&Traffic {
+        command: "SLIDE.LOG",
+        empty: Oracle::log(),
+        rarity,
+        buckets: Buckets::Classic,
+    });
+}
+
+fn compare_counters(rarity: Rarity, buckets: Buckets) {
+    compare(&Traffic {
+        command: "SLIDE.COUNTER",
+        empty: Oracle::counter(),
+        rarity,
+        buckets,
+    });
+}
 
 #[test]
 fn the_log_replies_as_the_oracle_does() {
-    compare("SLIDE.LOG", &Oracle::Log(Log::new()), PLAIN);
+    compare_logs(PLAIN);
 }
 
 #[test]
 fn the_log_with_peek_refund_and_force_does_too() {
-    compare("SLIDE.LOG", &Oracle::Log(Log::new()), MIXED);
+    compare_logs(MIXED);
 }
 
 #[test]
 fn the_counter_replies_as_the_oracle_does() {
-    compare("SLIDE.COUNTER", &Oracle::Counter(Counter::new()), PLAIN);
+    compare_counters(PLAIN, Buckets::Classic);
 }
 
 #[test]
 fn the_counter_with_peek_refund_and_force_does_too() {
-    compare("SLIDE.COUNTER", &Oracle::Counter(Counter::new()), MIXED);
+    compare_counters(MIXED, Buckets::Classic);
+}
+
+#[test]
+fn the_counter_in_buckets_replies_as_the_oracle_does() {
+    compare_counters(PLAIN, Buckets::OneNumber);
+}
+
+#[test]
+fn the_counter_in_buckets_with_peek_refund_and_force_does_too() {
+    compare_counters(MIXED, Buckets::OneNumber);
+}
+
+#[test]
+fn fields_of_several_numbers_of_buckets_are_counted_apart() {
+    compare_counters(MIXED, Buckets::Changing);
 }

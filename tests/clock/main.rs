@@ -6,7 +6,11 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod all;
+mod buckets;
 mod counter;
 mod faketime;
 mod histories;
+mod key;
 mod log;
+mod random;

@@ -143,6 +143,50 @@ fn windows_are_aligned_to_the_epoch_and_the_key_lives_two_of_them() {
     }
 }
 
+/// Somebody took the expiry away, or put it too early: the next recorded call of several tiers sets
+/// it right, also when no bucket has changed.
+#[test]
+fn a_missing_or_shortened_expiry_is_set_right() {
+    let server = Server::start();
+    let mut con = server.connect();
+    for (options, buckets) in [(&["COST", "1"][..], 1), (&["BUCKETS", "5"], 5)] {
+        let tiers = [(10, DECADE), (10, "315575999999")];
+        slide_counter(&mut con, "k", &tiers, options);
+        let expiry: i64 = run(&mut con, "PEXPIRETIME", &["k"]);
+        let index = now(&mut con) * buckets / DECADE_MS;
+        assert_eq!(
+            expiry,
+            ((index + buckets + 1) * DECADE_MS + buckets - 1) / buckets
+        );
+        let spoil: [&[&str]; 3] = [
+            &["PERSIST", "k"],
+            &["PEXPIRE", "k", "1000000"],
+            &["PEXPIREAT", "k", &(expiry - 1).to_string()],
+        ];
+        for spoil in spoil {
+            run::<i64>(&mut con, spoil[0], &spoil[1..]);
+            let spoiled: i64 = run(&mut con, "PEXPIRETIME", &["k"]);
+            assert_ne!(spoiled, expiry);
+            // A limited call writes nothing, not even this.
+            let limited =
+                slide_counter(&mut con, "k", &[(0, DECADE), (0, "315575999999")], options);
+            assert_eq!(limited.limited, 1);
+            assert_eq!(run::<i64>(&mut con, "PEXPIRETIME", &["k"]), spoiled);
+            assert_eq!(slide_counter(&mut con, "k", &tiers, options).limited, 0);
+            assert_eq!(
+                run::<i64>(&mut con, "PEXPIRETIME", &["k"]),
+                expiry,
+                "{spoil:?} {options:?}"
+            );
+        }
+        // A later one is left: others may have their reasons.
+        run::<i64>(&mut con, "PEXPIREAT", &["k", &(expiry + 1).to_string()]);
+        slide_counter(&mut con, "k", &tiers, options);
+        assert_eq!(run::<i64>(&mut con, "PEXPIRETIME", &["k"]), expiry + 1);
+        run::<i64>(&mut con, "DEL", &["k"]);
+    }
+}
+
 #[test]
 fn a_refusal_changes_nothing() {
     let server = Server::start();

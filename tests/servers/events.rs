@@ -9,7 +9,7 @@ use crate::support::{
 const DECADE: &str = "315576000000";
 
 /// The events of some classes that calls cause, each with its key, in order.
-fn events(
+pub fn events(
     server: &Server,
     classes: &str,
     calls: impl FnOnce(&mut Connection),
@@ -42,7 +42,8 @@ fn events(
         .collect()
 }
 
-fn of<'a>(events: &'a [(String, String)], key: &str) -> Vec<&'a str> {
+/// Of such events, those of one key.
+pub fn of<'a>(events: &'a [(String, String)], key: &str) -> Vec<&'a str> {
     events
         .iter()
         .filter(|event| event.1 == key)

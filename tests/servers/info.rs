@@ -18,7 +18,7 @@ fn counts(con: &mut Connection) -> BTreeMap<String, i64> {
 }
 
 /// What some calls add to the counts, without those that stay.
-fn added(con: &mut Connection, calls: impl FnOnce(&mut Connection)) -> BTreeMap<String, i64> {
+pub fn added(con: &mut Connection, calls: impl FnOnce(&mut Connection)) -> BTreeMap<String, i64> {
     let before = counts(con);
     calls(con);
     let mut after = counts(con);
@@ -29,7 +29,8 @@ fn added(con: &mut Connection, calls: impl FnOnce(&mut Connection)) -> BTreeMap<
     after
 }
 
-fn expected<const N: usize>(counts: [(&str, i64); N]) -> BTreeMap<String, i64> {
+/// Counts, written as pairs.
+pub fn expected<const N: usize>(counts: [(&str, i64); N]) -> BTreeMap<String, i64> {
     counts.map(|(name, count)| (name.to_owned(), count)).into()
 }
 
@@ -43,6 +44,8 @@ fn every_count_is_there_from_the_start() {
         "log_limited",
         "counter_admitted",
         "counter_limited",
+        "all_admitted",
+        "all_limited",
         "peeked",
         "forced",
         "refunded_units",

@@ -106,8 +106,17 @@ fn the_documentation_is_complete() {
     let tiers = &["limit", "window"][..];
     for (name, plain, tokens) in [
         ("SLIDE.LOG", tiers, &["COST", "FORCE", "HEADERS"][..]),
-        ("SLIDE.COUNTER", tiers, &["COST", "FORCE", "HEADERS"]),
-        ("SLIDE.PEEK", tiers, &["COST", "HEADERS"]),
+        (
+            "SLIDE.COUNTER",
+            tiers,
+            &["COST", "FORCE", "HEADERS", "BUCKETS", "STRICT"],
+        ),
+        (
+            "SLIDE.PEEK",
+            tiers,
+            &["COST", "HEADERS", "BUCKETS", "STRICT"],
+        ),
+        ("SLIDE.ALL", tiers, &["COST", "FORCE", "BUCKETS", "STRICT"]),
         ("SLIDE.REFUND", &["units"], &[]),
     ] {
         let docs = map_of(&run(&mut con, "COMMAND", &["DOCS", name]));
@@ -168,7 +177,13 @@ fn the_commands_have_a_category_of_their_own() {
     for command in &mut commands {
         command.make_ascii_lowercase();
     }
-    for name in ["slide.log", "slide.counter", "slide.peek", "slide.refund"] {
+    for name in [
+        "slide.log",
+        "slide.counter",
+        "slide.peek",
+        "slide.refund",
+        "slide.all",
+    ] {
         assert!(
             commands.contains(&name.to_owned()),
             "{name} of {commands:?}"
@@ -251,6 +266,38 @@ fn a_server_without_the_effects_commands_is_refused() {
             assert!(reason.is_some(), "no line says why:\n{log}");
         }
     }
+}
+
+#[test]
+fn arguments_are_refused_and_named_in_the_log() {
+    let server = Setup::new().without_module().start();
+    let mut con = server.connect();
+    let file = Setup::module_file();
+    for (argument, named) in [
+        (&b"%s%n"[..], "got '%s%n'"),
+        (b"%n%n%n%n%s%s%s%s", "got '%n%n%n%n%s%s%s%s'"),
+        (b"a\0b", r"got 'a\x00b'"),
+        (b"\0", r"got '\x00'"),
+        (b"\xff\r\n", r"got '\xff\x0d\x0a'"),
+        (b"", "got ''"),
+    ] {
+        let mut load = redis::cmd("MODULE");
+        load.arg("LOAD").arg(file.to_str().unwrap()).arg(argument);
+        let error = error_of(&mut con, &load);
+        assert!(error.starts_with("ERR "), "{error}");
+        let log = server.log();
+        let reason = log
+            .lines()
+            .find(|line| line.contains("slide is not loaded: ") && line.ends_with(named));
+        assert!(reason.is_some(), "no line that ends with {named}:\n{log}");
+        let call = command("SLIDE.LOG", &["k", "5", "60s"]);
+        let gone = error_of(&mut con, &call).to_lowercase();
+        assert!(gone.contains("unknown command"), "{gone}");
+        server.assert_alive();
+    }
+    // Without an argument it still loads.
+    run::<()>(&mut con, "MODULE", &["LOAD", file.to_str().unwrap()]);
+    assert_eq!(slide_log(&mut con, "k", &[(5, "60s")], &[]).remaining, 4);
 }
 
 #[test]

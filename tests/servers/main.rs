@@ -5,8 +5,12 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod all;
+mod all_effects;
 mod arguments;
+mod buckets;
 mod clients;
+mod cluster;
 mod counter;
 mod enforce;
 mod events;

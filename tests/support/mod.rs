@@ -11,7 +11,9 @@ use std::fmt::Debug;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use redis::{Cmd, Connection, FromRedisValue, Pipeline, ToRedisArgs, Value, cmd, pipe};
+use redis::{
+    Cmd, Connection, FromRedisValue, Pipeline, ToRedisArgs, Value, cmd, from_redis_value_ref, pipe,
+};
 
 pub use oracle::Reply;
 pub use server::{Server, Setup};
@@ -39,6 +41,16 @@ pub fn eventually<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
 pub fn command(name: &str, arguments: &[&str]) -> Cmd {
     let mut command = cmd(name);
     command.arg(arguments);
+    command
+}
+
+/// A command written as on a command line: words with one space between.
+pub fn line(words: &str) -> Cmd {
+    let mut words = words.split(' ');
+    let mut command = cmd(words.next().expect("a name"));
+    for word in words {
+        command.arg(word);
+    }
     command
 }
 
@@ -97,6 +109,20 @@ pub fn reply_of(five: &[i64]) -> Reply {
         retry_after,
         reset_after,
     }
+}
+
+/// The reply to `SLIDE.ALL`: whether any key was over its limit, and each key's own five integers.
+#[track_caller]
+pub fn all_replies(value: &Value) -> (i64, Vec<Reply>) {
+    let Value::Array(parts) = value else {
+        panic!("no array but {value:?}");
+    };
+    let (limited, keys) = parts.split_first().expect("an integer at least");
+    let five = |key| reply_of(&from_redis_value_ref::<Vec<i64>>(key).expect("integers"));
+    (
+        from_redis_value_ref(limited).expect("an integer"),
+        keys.iter().map(five).collect(),
+    )
 }
 
 #[track_caller]

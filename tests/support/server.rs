@@ -25,6 +25,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(90);
 #[derive(Debug, Clone)]
 pub struct Setup {
     module: bool,
+    cluster: bool,
     lines: String,
     environment: Vec<(String, OsString)>,
     dir: Arc<TempDir>,
@@ -42,17 +43,6 @@ fn server_binary() -> OsString {
     env::var_os("SLIDE_SERVER").unwrap_or_else(|| {
         panic!("SLIDE_SERVER does not say which server to test with: run `make test`")
     })
-}
-
-fn module_file() -> PathBuf {
-    let built = || Path::new(env!("CARGO_MANIFEST_DIR")).join("target/release/libslide.so");
-    let module = env::var_os("SLIDE_MODULE").map_or_else(built, PathBuf::from);
-    assert!(
-        module.exists(),
-        "there is no module at {}: run `make test`",
-        module.display()
-    );
-    std::path::absolute(&module).expect("a path")
 }
 
 /// A port that was free a moment ago.
@@ -73,6 +63,7 @@ impl Setup {
         let dir = TempDir::with_prefix("slide-").expect("a temporary folder");
         let mut setup = Setup {
             module: true,
+            cluster: false,
             lines: String::new(),
             environment: Vec::new(),
             dir: Arc::new(dir),
@@ -93,6 +84,18 @@ impl Setup {
         setup
     }
 
+    /// The module under test.
+    pub fn module_file() -> PathBuf {
+        let built = || Path::new(env!("CARGO_MANIFEST_DIR")).join("target/release/libslide.so");
+        let module = env::var_os("SLIDE_MODULE").map_or_else(built, PathBuf::from);
+        assert!(
+            module.exists(),
+            "there is no module at {}: run `make test`",
+            module.display()
+        );
+        std::path::absolute(&module).expect("a path")
+    }
+
     pub fn without_module(mut self) -> Self {
         self.module = false;
         self
@@ -106,6 +109,12 @@ impl Setup {
 
     pub fn replica_of(self, primary: &Server) -> Self {
         self.line(&format!("replicaof 127.0.0.1 {}", primary.port))
+    }
+
+    /// As the only node of a cluster, which has yet to be given its slots.
+    pub fn cluster(mut self) -> Self {
+        self.cluster = true;
+        self.line("cluster-enabled yes")
     }
 
     pub fn environment(mut self, name: &str, value: impl Into<OsString>) -> Self {
@@ -127,7 +136,11 @@ impl Setup {
         let dir = self.dir.path();
         let mut lines = format!("port {port}\ndir {}\n{}", dir.display(), self.lines);
         if self.module {
-            writeln!(lines, "loadmodule {}", module_file().display()).expect("a string");
+            writeln!(lines, "loadmodule {}", Self::module_file().display()).expect("a string");
+        }
+        if self.cluster {
+            // By default it would be the port plus 10,000, which may be too high.
+            writeln!(lines, "cluster-port {}", free_port()).expect("a string");
         }
         fs::write(dir.join("server.conf"), lines).expect("the folder is writable");
         let log = File::create(dir.join("server.log")).expect("the folder is writable");
@@ -254,6 +267,13 @@ impl Server {
     /// All commands that this server has written to its append-only file, transactions' brackets
     /// and database selections left out.
     pub fn append_only_file(&self) -> Vec<Vec<String>> {
+        let mut commands = self.append_only_stream();
+        commands.retain(|command| !["SELECT", "MULTI", "EXEC"].contains(&command[0].as_str()));
+        commands
+    }
+
+    /// All that this server has written to its append-only file.
+    pub fn append_only_stream(&self) -> Vec<Vec<String>> {
         let file = self
             .dir
             .path()
@@ -270,7 +290,6 @@ impl Server {
             };
             commands.push((0..count).map(|_| word()).collect::<Vec<_>>());
         }
-        commands.retain(|command| !["SELECT", "MULTI", "EXEC"].contains(&command[0].as_str()));
         commands
     }
 

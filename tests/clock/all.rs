@@ -1,0 +1,267 @@
+//! `SLIDE.ALL`: random histories against the oracles of its keys, and waits to the ms.
+
+use redis::{Cmd, Value, pipe};
+
+use crate::faketime::{Frozen, START};
+use crate::key::{Key, Oracle, Shape, add_options, add_shape, add_tiers, move_clock};
+use crate::random::{MOST, Numbers, Tiers, seeds};
+use crate::support::oracle::{Call, Reply};
+use crate::support::{all_replies, run};
+
+const ROUNDS: u64 = 60;
+const KEYS: u64 = 4;
+const CALLS: u64 = 8;
+const HISTORIES: u64 = 12;
+
+/// What the server answers: whether any key was over, and of each key the five integers.
+type Answer = (i64, Vec<Reply>);
+
+struct History {
+    numbers: Numbers,
+    scale: u64,
+    keys: Vec<Key>,
+    now: i64,
+    enforced: bool,
+}
+
+/// What a call asks of one key.
+struct Clause {
+    /// The key's place among all.
+    place: usize,
+    tiers: Tiers,
+    shape: Shape,
+}
+
+impl Clause {
+    /// Whether it is recorded is decided for all keys together.
+    fn call(&self, cost: u64) -> Call<'_> {
+        Call {
+            tiers: &self.tiers,
+            cost,
+            force: true,
+        }
+    }
+}
+
+/// How many calls were answered with 1, and how many were over a limit and recorded all the same.
+#[derive(Default)]
+struct Tally {
+    limited: u64,
+    recorded_over: u64,
+}
+
+impl History {
+    fn new(seed: u64) -> Self {
+        let mut numbers = Numbers::new(seed);
+        let scale = numbers.scale();
+        let keys = (0..KEYS)
+            .map(|key| {
+                let mut tiers = numbers.tiers(scale);
+                // With several keys to pass, limits must be wider for enough calls to pass.
+                for tier in &mut tiers {
+                    tier.0 = (tier.0 * 2).min(MOST);
+                }
+                let buckets = vec![numbers.buckets()];
+                let empty = match numbers.below(2) {
+                    0 => Oracle::log(),
+                    _ => Oracle::counter(),
+                };
+                Key::new(format!("{seed}:{key}"), tiers, buckets, &empty)
+            })
+            .collect();
+        History {
+            numbers,
+            scale,
+            keys,
+            now: START,
+            enforced: true,
+        }
+    }
+
+    fn run(mut self, frozen: &mut Frozen) -> Tally {
+        let mut tally = Tally::default();
+        for _ in 0..ROUNDS {
+            let next = self.numbers.next_time(self.now, self.scale);
+            move_clock(frozen, &mut self.keys, self.now, next);
+            self.now = next;
+            self.enforced = !self.numbers.one_in(4);
+            let setting = if self.enforced { "yes" } else { "no" };
+            run::<()>(
+                &mut frozen.con,
+                "CONFIG",
+                &["SET", "slide.enforce", setting],
+            );
+            self.run_calls(frozen, &mut tally);
+            for key in &self.keys {
+                key.check_expiry(frozen);
+            }
+        }
+        tally
+    }
+
+    fn run_calls(&mut self, frozen: &mut Frozen, tally: &mut Tally) {
+        let mut pipeline = pipe();
+        let mut expected = Vec::new();
+        for _ in 0..CALLS {
+            for key in &mut self.keys {
+                if key.forgets(self.now) {
+                    pipeline.cmd("UNLINK").arg(&key.name).ignore();
+                }
+            }
+            let (command, answer) = self.step(tally);
+            pipeline.add_command(command);
+            expected.push((self.lengths(), answer));
+        }
+        let replies: Vec<Value> = pipeline.query(&mut frozen.con).unwrap();
+        for ((lengths, answer), reply) in expected.into_iter().zip(replies) {
+            let (limited, replies) = all_replies(&reply);
+            let trace = || {
+                let traces = self.keys.iter().zip(&lengths);
+                let traces = traces.map(|(key, &length)| key.trace[..length].join("\n"));
+                traces.collect::<Vec<_>>().join("\n\n")
+            };
+            assert_eq!((limited, replies), answer, "after\n{}", trace());
+            tally.limited += u64::from(limited == 1);
+        }
+    }
+
+    fn lengths(&self) -> Vec<usize> {
+        self.keys.iter().map(|key| key.trace.len()).collect()
+    }
+
+    /// Two to four of the keys, in some order.
+    fn clauses(&mut self) -> (Vec<Clause>, u64) {
+        let mut places: Vec<usize> = (0..self.keys.len()).collect();
+        let mut costs = Vec::new();
+        let mut clauses = Vec::new();
+        for _ in 0..2 + self.numbers.below(3) {
+            let place = places.swap_remove(self.numbers.place(places.len()));
+            let key = &self.keys[place];
+            let (tiers, cost) = self.numbers.vary(&key.tiers);
+            costs.push(cost);
+            clauses.push(Clause {
+                place,
+                tiers,
+                shape: key.shape(&mut self.numbers),
+            });
+        }
+        // One that the tightest limit was asked for, mostly.
+        let cost = if self.numbers.one_in(4) {
+            costs[0]
+        } else {
+            *costs.iter().min().unwrap()
+        };
+        (clauses, cost)
+    }
+
+    /// A command, and what the oracles say to it: recorded in all keys or in none.
+    fn step(&mut self, tally: &mut Tally) -> (Cmd, Answer) {
+        let (clauses, cost) = self.clauses();
+        let force = self.numbers.one_in(8);
+        let now = self.now;
+        let over = clauses.iter().any(|clause| {
+            let oracle = &self.keys[clause.place].oracle;
+            oracle.peek(now, clause.call(cost), clause.shape).limited == 1
+        });
+        let record = !over || force || !self.enforced;
+        tally.recorded_over += u64::from(over && record && cost > 0);
+        let mut replies = Vec::new();
+        for clause in &clauses {
+            let key = &mut self.keys[clause.place];
+            let mut reply = if record {
+                key.oracle.call(now, clause.call(cost), clause.shape)
+            } else {
+                key.oracle.refuse(now, clause.call(cost), clause.shape)
+            };
+            reply.limited &= i64::from(self.enforced);
+            key.trace.push(format!(
+                "{} at {now}: {:?} {:?} COST {cost}, over {over}, recorded {record}: {reply:?}",
+                key.name, clause.tiers, clause.shape
+            ));
+            replies.push(reply);
+        }
+        let command = self.command(&clauses, cost, force);
+        (command, (i64::from(over && self.enforced), replies))
+    }
+
+    fn command(&self, clauses: &[Clause], cost: u64, force: bool) -> Cmd {
+        let mut command = redis::cmd("SLIDE.ALL");
+        command.arg(clauses.len());
+        for clause in clauses {
+            command.arg(&self.keys[clause.place].name);
+        }
+        for clause in clauses {
+            let counter = self.keys[clause.place].is_counter();
+            command.arg(if counter { "COUNTER" } else { "LOG" });
+            add_tiers(&mut command, &clause.tiers);
+            if counter {
+                add_shape(&mut command, clause.shape);
+            }
+        }
+        let tiers = &[];
+        add_options(&mut command, Call { tiers, cost, force });
+        command
+    }
+}
+
+#[test]
+fn all_keys_reply_as_their_oracles_do() {
+    let mut frozen = Frozen::start();
+    let seeds = seeds(HISTORIES);
+    let calls = seeds.len() as u64 * ROUNDS * CALLS;
+    let mut tally = Tally::default();
+    for seed in seeds {
+        println!("SLIDE.ALL, SLIDE_SEED={seed}");
+        let Tally {
+            limited,
+            recorded_over,
+        } = History::new(seed).run(&mut frozen);
+        tally.limited += limited;
+        tally.recorded_over += recorded_over;
+    }
+    assert!(
+        tally.limited > calls / 10 && tally.limited < calls * 9 / 10,
+        "{} of {calls} limited",
+        tally.limited
+    );
+    assert!(
+        tally.recorded_over > calls / 20,
+        "{} of {calls} recorded over a limit",
+        tally.recorded_over
+    );
+}
+
+/// The longest of the waits is when the call passes all keys, and not one ms earlier.
+#[test]
+fn after_the_longest_wait_all_keys_pass() {
+    let mut frozen = Frozen::start();
+    let call = |cost: &str| {
+        let mut command = redis::cmd("SLIDE.ALL");
+        command.arg(&["3", "log", "strict", "counter"]);
+        command.arg(&["LOG", "10", "7s", "20", "60s"]);
+        command.arg(&["COUNTER", "12", "9s", "BUCKETS", "7", "STRICT"]);
+        command.arg(&["COUNTER", "15", "11s", "COST", cost]);
+        command
+    };
+    let mut numbers = Numbers::new(1);
+    let (mut now, mut waits) = (START, 0);
+    for _ in 0..100 {
+        let cost = numbers.one_to(10).to_string();
+        frozen.set(now);
+        let (limited, replies) = all_replies(&call(&cost).query(&mut frozen.con).unwrap());
+        let wait = replies.iter().map(|reply| reply.retry_after).max().unwrap();
+        assert_eq!(limited == 1, replies.iter().any(|reply| reply.limited == 1));
+        if wait > 0 {
+            waits += limited;
+            frozen.set(now + wait - 1);
+            let early = all_replies(&call(&cost).query(&mut frozen.con).unwrap());
+            assert_eq!(early.0, 1, "{early:?}, {wait} ms after {now}");
+            frozen.set(now + wait);
+            let fits = all_replies(&call(&cost).query(&mut frozen.con).unwrap());
+            assert_eq!(fits.0, 0, "{fits:?}, {wait} ms after {now}");
+            now += wait;
+        }
+        now += i64::try_from(numbers.below(3000)).unwrap();
+    }
+    assert!(waits > 10, "hardly anything was limited");
+}
