@@ -6,9 +6,7 @@ use libc::c_int;
 use redis_module::raw::RedisModuleString;
 
 use super::api::api;
-use super::context::Context;
 use super::error::Error;
-use crate::limiter::decimal;
 
 /// A command's arguments; they live as long as the command.
 #[derive(Clone, Copy, Debug)]
@@ -58,20 +56,9 @@ impl<'a> Args<'a> {
             .map(Word::new)
     }
 
-    /// Tells the server, which asks for them, where the keys stand that word 1 counts; none if it
-    /// counts more than there are.
-    pub(super) fn report_counted_keys(self, ctx: Context<'_>) {
-        let numkeys = self.from(1).next().and_then(decimal::parse);
-        let numkeys = numkeys
-            .and_then(|keys| usize::try_from(keys).ok())
-            .unwrap_or(0);
-        if numkeys > self.words.len().saturating_sub(2) {
-            return;
-        }
-        for position in (2..).take(numkeys) {
-            // SAFETY: the server asked, and the word is there.
-            unsafe { api!(RedisModule_KeyAtPos(ctx.raw, position)) };
-        }
+    /// How many words there are from `index` on.
+    pub(super) fn count_from(self, index: usize) -> usize {
+        self.words.len().saturating_sub(index)
     }
 
     /// The word that is spelled so.

@@ -11,6 +11,7 @@ use super::args::Args;
 use super::context::Context;
 use super::error::Error;
 use super::manual::{Keys, Manual};
+use crate::limiter::decimal;
 use crate::stats::STATS;
 
 /// A command of the module.
@@ -38,7 +39,7 @@ pub(super) unsafe extern "C" fn enter<C: Command>(
     // made of them is kept.
     let (ctx, args) = unsafe { (Context::new(ctx), Args::new(words, count)) };
     if matches!(C::MANUAL.keys, Keys::Counted(_)) && ctx.wants_keys() {
-        args.report_counted_keys(ctx);
+        report_counted_keys(ctx, args);
         return OK;
     }
     // A key that a panic leaves open is closed while unwinding.
@@ -55,6 +56,20 @@ pub(super) unsafe extern "C" fn enter<C: Command>(
     STATS.errors.increment();
     ctx.reply_error(&error);
     OK
+}
+
+/// Tells the server, which asks, where the keys stand that word 1 counts; none if it counts more
+/// than there are.
+fn report_counted_keys(ctx: Context<'_>, args: Args<'_>) {
+    let numkeys = args.from(1).next().and_then(decimal::parse);
+    let numkeys = numkeys
+        .and_then(|keys| usize::try_from(keys).ok())
+        .unwrap_or(0);
+    if numkeys <= args.count_from(2) {
+        (2..)
+            .take(numkeys)
+            .for_each(|position| ctx.report_key(position));
+    }
 }
 
 /// Runs `run`, which must not take the server down.

@@ -89,6 +89,12 @@ impl Context<'_> {
         unsafe { api!(RedisModule_IsKeysPositionRequest(self.raw)) != 0 }
     }
 
+    /// Tells the server, which asks, that a key stands at this position.
+    pub(super) fn report_key(self, position: c_int) {
+        // SAFETY: the context is the running command's; the server takes any position.
+        unsafe { api!(RedisModule_KeyAtPos(self.raw, position)) };
+    }
+
     /// Opens an array reply of `length` elements.
     pub fn reply_array(self, length: usize) {
         let length = c_long::try_from(length).unwrap_or(0);
