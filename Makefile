@@ -1,6 +1,8 @@
 # slide: one command each to run, test and install the module. `make` alone lists them.
 
 SERVERS ?= redis-6.2 redis-7.0 redis-8.2 valkey-8.1 valkey-9.1
+# Those of them that load the module: 6.2 has to refuse it.
+LOADING  = $(filter-out redis-6.2,$(SERVERS))
 PORT    ?= 6379
 PREFIX  ?= /usr/local
 DESTDIR ?=
@@ -16,7 +18,7 @@ SHAREDIR  := $(PREFIX)/share/slide
 .DEFAULT_GOAL := help
 # The targets share target/ and the machine's ports: one at a time, even with -j.
 .NOTPARALLEL:
-.PHONY: help setup build run test test-unit test-servers lint accuracy install clean
+.PHONY: help setup build run test test-unit test-servers test-examples lint accuracy demo package test-package test-docs install clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -48,6 +50,12 @@ test-servers: ## Run the tests against the servers of the matrix (SERVERS="redis
 	@$(MAKE) --no-print-directory setup build
 	@scripts/run-tests $(SERVERS)
 
+test-examples: ## Run the tests of examples/python, examples/node and examples/rust
+	@scripts/need-rust
+	@scripts/setup-system examples
+	@$(MAKE) --no-print-directory build
+	@scripts/test-examples
+
 lint: ## Check formatting and run clippy; warnings are errors
 	@scripts/need-rust fmt clippy
 	cargo fmt --check
@@ -61,6 +69,25 @@ accuracy: ## Measure how exact each limiter is, and write docs/ACCURACY.md
 	SLIDE_SERVER="$(CURDIR)/.servers/redis-8.2/redis-server" \
 		cargo run --release --locked --example accuracy
 
+demo: ## Watch a fixed window and SLIDE.LOG get the same bursts, for 24 seconds
+	@scripts/need-rust
+	@scripts/setup-system
+	@$(MAKE) --no-print-directory build
+	@cargo run --release --locked --quiet --example demo
+
+package: ## Pack what `make build` makes: a tarball and a Debian package in dist/
+	@scripts/need-rust
+	@scripts/setup-system
+	@$(MAKE) --no-print-directory build
+	@scripts/package
+
+test-package: ## Test what `make package` made: install, load, call, remove (root, or sudo)
+	@scripts/test-package
+
+test-docs: ## Run what docs/ shows, and examples/prometheus, and compare the replies
+	@$(MAKE) --no-print-directory setup build
+	@scripts/test-docs $(LOADING)
+
 # Does not build, so that `sudo make install` leaves no files of root's in target/.
 install: ## Install what `make build` made (PREFIX=/usr/local, DESTDIR=)
 	@test -f $(MODULE) || { echo "There is no $(MODULE) yet: run 'make build' first." >&2; exit 1; }
@@ -71,4 +98,4 @@ install: ## Install what `make build` made (PREFIX=/usr/local, DESTDIR=)
 	chmod 644 "$(DESTDIR)$(SHAREDIR)/redis.conf.example"
 
 clean: ## Remove all that was built and the test servers
-	rm -rf target .servers
+	rm -rf target .servers dist examples/rust/target examples/node/node_modules examples/python/.venv

@@ -7,6 +7,8 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing)] // of the tests' modules, which may panic
 
 mod adversary;
+#[path = "../shared/drawing.rs"]
+mod drawing;
 #[path = "../../tests/clock/faketime.rs"]
 #[allow(dead_code)] // the tests use more of it
 mod faketime;

@@ -1,31 +1,23 @@
 //! The two pictures: a group of bars for each traffic, a bar for each limiter.
 
-use std::error::Error;
 use std::path::Path;
 
-use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::text_anchor::VPos;
 
 use crate::Row;
+use crate::drawing::{Canvas, Drawn, GRID, INK, canvas, centred, colours, font, legend};
 use crate::judge::Score;
 use crate::limiters::Kind;
 
-type Drawn = Result<(), Box<dyn Error>>;
-type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
-
-const SIZE: (u32, u32) = (1000, 460);
 
 /// What stands above the bars: the title, and the legend in two lines.
 const HEADER: u32 = 88;
 
 /// The part of a group that its bars fill.
 const GROUP: f64 = 0.88;
-
-const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
-const GRID: RGBColor = RGBColor(0xdd, 0xdd, 0xdd);
 
 /// What one picture shows.
 struct Picture {
@@ -73,24 +65,15 @@ pub fn wrongly_refused(file: &Path, rows: &[Row]) -> Drawn {
     picture.draw(file, rows)
 }
 
-/// Colours that the colour-blind can tell apart too (Okabe and Ito).
 fn colour(kind: Kind) -> RGBColor {
     match kind {
-        Kind::FixedWindow => RGBColor(0x99, 0x99, 0x99),
-        Kind::Gcra => RGBColor(0xe6, 0x9f, 0x00),
-        Kind::Classic => RGBColor(0xd5, 0x5e, 0x00),
-        Kind::Buckets => RGBColor(0x56, 0xb4, 0xe9),
-        Kind::Strict => RGBColor(0x00, 0x72, 0xb2),
-        Kind::Log => RGBColor(0x00, 0x9e, 0x73),
+        Kind::FixedWindow => colours::GREY,
+        Kind::Gcra => colours::ORANGE,
+        Kind::Classic => colours::VERMILION,
+        Kind::Buckets => colours::SKY,
+        Kind::Strict => colours::BLUE,
+        Kind::Log => colours::GREEN,
     }
-}
-
-fn font(size: u32) -> TextStyle<'static> {
-    TextStyle::from(("sans-serif", size)).color(&INK)
-}
-
-fn centred(size: u32, vertical: VPos) -> TextStyle<'static> {
-    font(size).pos(Pos::new(HPos::Center, vertical))
 }
 
 #[allow(clippy::cast_precision_loss)] // a handful of bars
@@ -100,11 +83,8 @@ fn position(index: usize) -> f64 {
 
 impl Picture {
     fn draw(&self, file: &Path, rows: &[Row]) -> Drawn {
-        let canvas = SVGBackend::new(file, SIZE).into_drawing_area();
-        // Without it the ink would vanish on a dark page.
-        canvas.fill(&WHITE)?;
-        canvas.draw(&Text::new(self.title, (20, 14), font(19)))?;
-        legend(&canvas)?;
+        let canvas = canvas(file, self.title)?;
+        limiters(&canvas)?;
         self.bars(&canvas, rows)?;
         canvas.present()?;
         Ok(())
@@ -165,16 +145,13 @@ impl Picture {
     }
 }
 
-fn legend(canvas: &Canvas) -> Drawn {
+/// The legend.
+fn limiters(canvas: &Canvas) -> Drawn {
     const COLUMNS: [i32; 3] = [80, 290, 540];
     const LINES: [i32; 2] = [44, 66];
     let places = LINES.iter().flat_map(|y| COLUMNS.map(|x| (x, *y)));
-    for (kind, (x, y)) in Kind::ALL.into_iter().zip(places) {
-        canvas.draw(&Rectangle::new(
-            [(x, y), (x + 14, y + 14)],
-            colour(kind).filled(),
-        ))?;
-        canvas.draw(&Text::new(kind.name(), (x + 21, y), font(15)))?;
+    for (kind, place) in Kind::ALL.into_iter().zip(places) {
+        legend(canvas, place, kind.name(), colour(kind))?;
     }
     Ok(())
 }
