@@ -7,7 +7,7 @@ import express from "express";
 import { MemoryStore, rateLimit } from "express-rate-limit";
 import { createClient } from "redis";
 import { SlideStore } from "../slide-store.js";
-import { get, Redis, serve, statuses, storm } from "./support.js";
+import { get, Redis, serve, statuses, storm, until } from "./support.js";
 
 let redis;
 let client;
@@ -122,6 +122,6 @@ test("with passOnStoreError requests pass while Redis is away, and are limited a
   await redis.kill();
   assert.deepEqual(statuses(await storm(url, { clients: 50 })), { 200: 50 });
   await redis.start();
-  while (!client.isReady) await pause(10);
+  await until(() => client.isReady);
   assert.deepEqual(statuses(await storm(url, { clients: 20 })), { 200: 5, 429: 15 });
 });

@@ -64,6 +64,8 @@ export class Redis {
   }
 
   async kill() {
+    const { exitCode, signalCode } = this.process;
+    if (exitCode !== null || signalCode !== null) return; // it has ended by itself, and says so once
     this.process.kill("SIGKILL");
     await once(this.process, "exit");
   }
