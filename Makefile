@@ -18,7 +18,7 @@ SHAREDIR  := $(PREFIX)/share/slide
 .DEFAULT_GOAL := help
 # The targets share target/ and the machine's ports: one at a time, even with -j.
 .NOTPARALLEL:
-.PHONY: help setup build run test test-unit test-servers test-examples lint accuracy demo package test-package test-docs install clean
+.PHONY: help setup build run test test-unit test-servers test-examples lint accuracy bench bench-guard demo package test-package test-docs install clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -68,6 +68,19 @@ accuracy: ## Measure how exact each limiter is, and write docs/ACCURACY.md
 	@$(MAKE) --no-print-directory build
 	SLIDE_SERVER="$(CURDIR)/.servers/redis-8.2/redis-server" \
 		cargo run --release --locked --example accuracy
+
+bench: ## Measure how fast it is, and write docs/BENCHMARKS.md (QUICK=1: only print; SERVERS, ROUNDS)
+	@$(MAKE) --no-print-directory setup build
+	cargo build --release --locked --example bench
+	@scripts/bench $(LOADING)
+
+bench-guard: ## Count instructions and compare with examples/bench/baseline.txt (RENEW=1: write it)
+	@scripts/need-rust
+	@scripts/setup-system guard
+	@scripts/setup-servers valkey-8.1
+	@$(MAKE) --no-print-directory build
+	cargo build --release --locked --example bench
+	@scripts/bench-guard
 
 demo: ## Watch a fixed window and SLIDE.LOG get the same bursts, for 24 seconds
 	@scripts/need-rust
