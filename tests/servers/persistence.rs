@@ -1,5 +1,7 @@
 //! What a restart finds, with the module and without it.
 
+use std::collections::BTreeMap;
+
 use crate::support::{
     Server, Setup, eventually, info_number, now, run, slide_counter, slide_log, state,
 };
@@ -24,6 +26,22 @@ fn fill(server: &Server) {
     });
 }
 
+/// After a kill -9 the data is there without the module, and after another with it.
+fn assert_survives_a_crash(
+    server: Server,
+    setup: Setup,
+    before: &(String, BTreeMap<Vec<u8>, i64>),
+) {
+    let dir = server.crash();
+
+    let server = setup.clone().without_module().in_dir(dir).start();
+    assert_eq!(state(&mut server.connect()), *before);
+    let dir = server.crash();
+
+    let server = setup.in_dir(dir).start();
+    assert_usage_is_remembered(&server);
+}
+
 #[test]
 fn the_append_only_file_survives_a_crash_and_needs_no_module() {
     let setup = Setup::new()
@@ -33,14 +51,7 @@ fn the_append_only_file_survives_a_crash_and_needs_no_module() {
     fill(&server);
     let before = state(&mut server.connect());
     assert!(before.1.len() >= 4, "{before:?}");
-    let dir = server.crash();
-
-    let server = setup.clone().without_module().in_dir(dir).start();
-    assert_eq!(state(&mut server.connect()), before);
-    let dir = server.crash();
-
-    let server = setup.in_dir(dir).start();
-    assert_usage_is_remembered(&server);
+    assert_survives_a_crash(server, setup, &before);
 }
 
 #[test]
@@ -52,14 +63,7 @@ fn a_snapshot_survives_a_crash_and_needs_no_module() {
     run::<()>(&mut con, "SAVE", &[]);
     let before = state(&mut con);
     assert!(before.1.len() >= 4, "{before:?}");
-    let dir = server.crash();
-
-    let server = setup.clone().without_module().in_dir(dir).start();
-    assert_eq!(state(&mut server.connect()), before);
-    let dir = server.crash();
-
-    let server = setup.in_dir(dir).start();
-    assert_usage_is_remembered(&server);
+    assert_survives_a_crash(server, setup, &before);
 }
 
 /// Recorded calls are changes by which the server's own save points are reached.
