@@ -4,6 +4,10 @@ SERVERS ?= redis-6.2 redis-7.0 redis-8.2 valkey-8.1 valkey-9.1
 # Those of them that load the module: 6.2 has to refuse it.
 LOADING  = $(filter-out redis-6.2,$(SERVERS))
 PORT    ?= 6379
+# How much of the tests under faults: full or short.
+EFFORT  ?= full
+# How long `make test-long` goes on.
+MINUTES ?= 60
 PREFIX  ?= /usr/local
 DESTDIR ?=
 
@@ -18,7 +22,7 @@ SHAREDIR  := $(PREFIX)/share/slide
 .DEFAULT_GOAL := help
 # The targets share target/ and the machine's ports: one at a time, even with -j.
 .NOTPARALLEL:
-.PHONY: help setup build run test test-unit test-servers test-examples lint accuracy bench bench-guard demo package test-package test-docs install clean
+.PHONY: help setup build run test test-unit test-servers test-examples test-faults test-long lint accuracy bench bench-guard demo package test-package test-docs install clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -49,6 +53,14 @@ test-unit: ## Run the tests that need no server
 test-servers: ## Run the tests against the servers of the matrix (SERVERS="redis-7.0 ...")
 	@$(MAKE) --no-print-directory setup build
 	@scripts/run-tests $(SERVERS)
+
+test-faults: ## Run the tests under faults, load and attack (EFFORT=short: fewer rounds; SERVERS)
+	@$(MAKE) --no-print-directory setup build
+	SLIDE_EFFORT=$(EFFORT) scripts/run-tests --faults $(LOADING)
+
+test-long: ## Repeat the tests under faults with new seeds (MINUTES=60; SERVERS)
+	@$(MAKE) --no-print-directory setup build
+	@scripts/test-long $(MINUTES) $(LOADING)
 
 test-examples: ## Run the tests of examples/python, examples/node and examples/rust
 	@scripts/need-rust

@@ -9,9 +9,6 @@
 mod adversary;
 #[path = "../shared/drawing.rs"]
 mod drawing;
-#[path = "../../tests/clock/faketime.rs"]
-#[allow(dead_code)] // the tests use more of it
-mod faketime;
 mod judge;
 mod limiters;
 mod page;

@@ -2,8 +2,8 @@
 
 use redis::{Cmd, Connection, pipe};
 
-use crate::faketime::Frozen;
 use crate::limiters::Kind;
+use crate::support::faketime::Frozen;
 use crate::support::{Reply, reply_of};
 use crate::traffic::{History, Traffic};
 

@@ -2,10 +2,10 @@
 
 use redis::{Cmd, Value, pipe};
 
-use crate::faketime::{Frozen, START};
 use crate::key::{Key, Oracle, Shape, add_options, add_shape, add_tiers, move_clock};
-use crate::random::{MOST, Numbers, Tiers, seeds};
+use crate::support::faketime::{Frozen, START};
 use crate::support::oracle::{Call, Reply};
+use crate::support::random::{MOST, Numbers, Tiers, seeds};
 use crate::support::{all_replies, run};
 
 const ROUNDS: u64 = 60;

@@ -1,6 +1,6 @@
 //! `SLIDE.COUNTER` with BUCKETS and STRICT, to the ms.
 
-use crate::faketime::{Frozen, START};
+use crate::support::faketime::{Frozen, START};
 use crate::support::{Reply, run, slide_counter};
 
 const MINUTE: i64 = 60_000;

@@ -4,10 +4,10 @@
 
 use redis::{Cmd, Value, from_redis_value, pipe};
 
-use crate::faketime::{Frozen, START};
 use crate::key::{Key, Oracle, add_options, add_shape, add_tiers, delete_expired, move_clock};
-use crate::random::{Numbers, seeds};
+use crate::support::faketime::{Frozen, START};
 use crate::support::oracle::{Call, Reply};
+use crate::support::random::{Numbers, seeds};
 use crate::support::reply_of;
 
 const ROUNDS: u64 = 40;

@@ -2,9 +2,9 @@
 
 use redis::Cmd;
 
-use crate::faketime::{Frozen, START};
-use crate::random::{MOST, Numbers, Tiers};
+use crate::support::faketime::{Frozen, START};
 use crate::support::oracle::{Call, Counter, Log, Reply};
+use crate::support::random::{MOST, Numbers, Tiers};
 use crate::support::{entries, run};
 
 /// How a counter counts; nothing to a log.

@@ -9,8 +9,6 @@ mod support;
 mod all;
 mod buckets;
 mod counter;
-mod faketime;
 mod histories;
 mod key;
 mod log;
-mod random;

@@ -6,11 +6,11 @@ use std::thread;
 use redis::{Cmd, Connection, Value, pipe};
 
 use crate::all::slide_all;
+use crate::support::random::Numbers;
 use crate::support::{
     Server, Setup, all_replies, entries, eventually, line, now, repeated, run, slide_peek, state,
     wait_until,
 };
-use crate::traffic::Numbers;
 
 const DECADE: &str = "315576000000";
 

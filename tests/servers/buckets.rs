@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use redis::{Connection, Value};
 
+use crate::support::random::Numbers;
 use crate::support::{
     Server, command, error_of, now, run, slide, slide_counter, slide_log, slide_peek, state,
     timed_replies, wait_until,
 };
-use crate::traffic::Numbers;
 
 /// The longest window there is: no test meets the boundary of its buckets.
 const DECADE: &str = "315576000000";

@@ -2,27 +2,11 @@
 
 use redis::{Cmd, Connection, pipe};
 
+use crate::support::random::Numbers;
 use crate::support::{admitted, now, slide, wait_until};
 
 /// Calls in one round: half of them to logs, half to counters.
 const ROUND: usize = 100;
-
-/// A small generator of numbers, the same in each run.
-pub struct Numbers(u64);
-
-impl Numbers {
-    pub fn new(seed: u64) -> Self {
-        Numbers(seed | 1)
-    }
-
-    /// A number below the bound.
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % bound
-    }
-}
 
 fn call(numbers: &mut Numbers) -> Cmd {
     let key = numbers.below(10);

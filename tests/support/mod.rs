@@ -4,6 +4,9 @@
 
 #[path = "../oracle/mod.rs"]
 pub mod oracle;
+
+pub mod faketime;
+pub mod random;
 mod server;
 
 use std::collections::BTreeMap;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use redis::{Connection, cmd};
 
-use crate::support::{Server, Setup, eventually, now};
+use super::{Server, Setup, eventually, now};
 
 /// 2026-01-02 03:04:05 UTC, where each clock starts.
 pub const START: i64 = 1_767_323_045_000;

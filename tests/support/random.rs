@@ -39,7 +39,7 @@ impl Numbers {
 
     /// A place in a list of so many.
     pub fn place(&mut self, length: usize) -> usize {
-        usize::try_from(self.below(length as u64)).unwrap()
+        usize::try_from(self.below(length as u64)).expect("below a length")
     }
 
     pub fn scale(&mut self) -> u64 {
@@ -100,7 +100,8 @@ impl Numbers {
                 _ => self.below(3),
             };
         }
-        let least = tiers.iter().map(|tier| tier.0).min().unwrap();
+        let least = tiers.iter().map(|tier| tier.0).min();
+        let least = least.expect("at least one tier");
         let cost = match self.below(12) {
             0 => 0,
             1 => least,
@@ -122,10 +123,27 @@ impl Numbers {
     }
 }
 
-/// The seeds of so many histories, or the one that `SLIDE_SEED` says.
-pub fn seeds(histories: u64) -> Vec<u64> {
-    match env::var("SLIDE_SEED") {
-        Ok(seed) => vec![seed.parse().expect("SLIDE_SEED is a number")],
-        Err(_) => (1..=histories).collect(),
+/// The seeds of so many rounds: from `SLIDE_FIRST_SEED` on, else from 1, or the one that
+/// `SLIDE_SEED` says.
+pub fn seeds(rounds: u64) -> Vec<u64> {
+    let read = |name| {
+        let seed = env::var(name).ok()?;
+        Some(seed.parse::<u64>().expect("a seed is a number"))
+    };
+    if let Some(seed) = read("SLIDE_SEED") {
+        return vec![seed];
+    }
+    let first = read("SLIDE_FIRST_SEED").unwrap_or(1);
+    (first..)
+        .take(usize::try_from(rounds).expect("a few rounds"))
+        .collect()
+}
+
+/// How much of a long test to do: all of it, or in `SLIDE_EFFORT=short` what is given for that.
+pub fn effort<T>(short: T, full: T) -> T {
+    match env::var("SLIDE_EFFORT").as_deref() {
+        Ok("short") => short,
+        Ok("full") | Err(_) => full,
+        Ok(other) => panic!("SLIDE_EFFORT is short or full, not {other}"),
     }
 }

@@ -1,0 +1,1 @@
+//! A cluster of six nodes: slots that migrate under load, and a primary that dies.

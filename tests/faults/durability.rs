@@ -1,0 +1,1 @@
+//! What a killed server finds again: every admission that it had acknowledged.

@@ -1,0 +1,1 @@
+//! What a promoted replica knows of the calls that its primary had acknowledged.

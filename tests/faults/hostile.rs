@@ -1,0 +1,1 @@
+//! Generated commands of every kind of wrong: the server lives, and an error changes nothing.

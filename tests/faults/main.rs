@@ -1,0 +1,20 @@
+//! The module under faults: crashes, partitions, failovers, hostile input, exhausted resources.
+//! Real servers throughout, of the kind that `SLIDE_SERVER` names.
+//!
+//! Each random test prints the seed of each round. `SLIDE_SEED` runs that one alone, and
+//! `SLIDE_EFFORT=short` fewer of them.
+
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod cluster;
+mod durability;
+mod failover;
+mod hostile;
+mod mutation;
+mod replication;
+mod situations;
+mod upgrade;
+mod valgrind;

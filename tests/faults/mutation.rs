@@ -1,0 +1,1 @@
+//! Stored data changed bit by bit under the module.

@@ -1,0 +1,1 @@
+//! Primary and replicas agree after partitions.

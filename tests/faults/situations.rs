@@ -1,0 +1,1 @@
+//! Memory, clients, scripts and pauses at their limits.

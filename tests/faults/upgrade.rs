@@ -1,0 +1,1 @@
+//! Data written by earlier versions stays readable.

@@ -1,0 +1,1 @@
+//! The module under memcheck: no invalid access, and nothing lost.
