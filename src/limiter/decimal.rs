@@ -5,20 +5,31 @@ use smallvec::SmallVec;
 /// A short text, built without allocating.
 pub type Text = SmallVec<[u8; 64]>;
 
-/// The most digits that a `u64` has.
-const MOST_DIGITS: usize = 20;
+/// So many digits fit a `u64` whatever they are.
+const SAFE_DIGITS: usize = 19;
 
 /// Reads digits only: no sign, no space, no leading zero. `None` also past `u64::MAX`.
 pub fn parse(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() || digits.len() > MOST_DIGITS || matches!(digits, [b'0', _, ..]) {
-        return None;
-    }
-    // So many digits fit 128 bits, and need no check one by one.
-    let value = digits.iter().try_fold(0_u128, |value, byte| {
-        byte.is_ascii_digit()
-            .then(|| value * 10 + u128::from(byte & 0xf))
-    });
-    u64::try_from(value?).ok()
+    let mut rest = digits;
+    take(&mut rest).filter(|_| rest.is_empty())
+}
+
+/// Takes an integer, spelled as [`parse`] reads it, off the front of `text`: all digits that stand
+/// there. `None` if there is none.
+pub fn take(text: &mut &[u8]) -> Option<u64> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
+    let (number, rest) = text.split_at_checked(digits.count())?;
+    let digits = number.iter().map(|byte| u64::from(byte & 0xf));
+    let value = match number.len() {
+        0 => return None,
+        2.. if number.starts_with(b"0") => return None,
+        ..=SAFE_DIGITS => digits.fold(0, |value, digit| value * 10 + digit),
+        _ => digits.fold(Some(0_u64), |value, digit| {
+            value?.checked_mul(10)?.checked_add(digit)
+        })?,
+    };
+    *text = rest;
+    Some(value)
 }
 
 /// Appends `value` in the spelling that [`parse`] reads.

@@ -41,10 +41,12 @@ impl<T> PerTier<T> {
     /// # Errors
     /// The first error of `make`.
     pub fn try_map<U, E>(&self, mut make: impl FnMut(&T) -> Result<U, E>) -> Result<PerTier<U>, E> {
-        Ok(PerTier {
-            first: make(&self.first)?,
-            rest: self.rest.iter().map(make).collect::<Result<_, _>>()?,
-        })
+        let first = make(&self.first)?;
+        let mut rest = Vec::with_capacity(self.rest.len());
+        for value in &self.rest {
+            rest.push(make(value)?);
+        }
+        Ok(PerTier { first, rest })
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a call is told: the five values of a reply.
 
-use super::tier::{PerTier, Tier};
+use super::tier::Tier;
 use super::units::Millis;
 
 /// How long until a call fits. `Never` is the longest wait.
@@ -42,28 +42,26 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Picks the reported tier: on a limited call the one with the longest wait, on an admitted
-    /// one that with the fewest units left; the first given wins a tie.
-    pub fn of(limited: bool, standings: &PerTier<Standing>) -> Self {
-        let says_more = |standing: &Standing, than: &Standing| {
-            if limited {
-                standing.wait > than.wait
-            } else {
-                standing.remaining < than.remaining
-            }
-        };
-        let mut reported = &standings.first;
-        let mut retry_after = reported.wait;
-        for standing in &standings.rest {
-            if says_more(standing, reported) {
-                reported = standing;
-            }
-            retry_after = retry_after.max(standing.wait);
-        }
+    /// The verdict on a call of one tier, or of which this is the first.
+    pub fn of(limited: bool, first: Standing) -> Self {
         Self {
             limited,
-            reported: *reported,
-            retry_after,
+            reported: first,
+            retry_after: first.wait,
         }
+    }
+
+    /// Takes one more tier into account. Reported is on a limited call the one with the longest
+    /// wait, on an admitted one that with the fewest units left; the first given wins a tie.
+    pub fn add(&mut self, standing: Standing) {
+        let says_more = if self.limited {
+            standing.wait > self.reported.wait
+        } else {
+            standing.remaining < self.reported.remaining
+        };
+        if says_more {
+            self.reported = standing;
+        }
+        self.retry_after = self.retry_after.max(standing.wait);
     }
 }

@@ -61,9 +61,9 @@ impl<'a> Args<'a> {
         self.words.len().saturating_sub(index)
     }
 
-    /// The word that is spelled so.
-    pub(super) fn find(self, spelling: &[u8]) -> Option<Word<'a>> {
-        let mut words = self.words.iter().copied().map(Word::new);
+    /// A word from `index` on that is spelled so.
+    pub(super) fn find_from(self, index: usize, spelling: &[u8]) -> Option<Word<'a>> {
+        let mut words = self.words.iter().skip(index).copied().map(Word::new);
         words.find(|word| word.bytes() == spelling)
     }
 

@@ -8,9 +8,8 @@ use smallvec::SmallVec;
 
 use super::api::api;
 use super::args::{Args, Word, bytes_of};
-use super::context::EventClass;
 use super::error::Error;
-use super::key::{Holds, Key, written};
+use super::key::{Change, Holds, Key, written};
 use super::text::Text;
 use crate::limiter::Foreign;
 use crate::limiter::counter::{Buckets, CounterStore, Division};
@@ -65,7 +64,7 @@ impl<'a> CounterKey<'a> {
             return name.raw();
         }
         let spelling = division.field();
-        let name = match self.args.find(&spelling) {
+        let name = match self.args.find_from(FIRST_WINDOW, &spelling) {
             Some(word) => FieldName::Argument(word),
             None => FieldName::Made(Text::new(self.key.ctx, &spelling)),
         };
@@ -162,7 +161,7 @@ impl CounterStore for CounterKey<'_> {
                 value.raw()
             ));
         }
-        self.key.changed(EventClass::Hash, c"hset");
+        self.key.changed(Change::Set);
     }
 
     fn expiry(&self) -> Option<Timestamp> {
@@ -173,6 +172,9 @@ impl CounterStore for CounterKey<'_> {
         self.key.expire_at(time);
     }
 }
+
+/// The place of the first word that can spell a window: a command, a key and a limit go before.
+const FIRST_WINDOW: usize = 3;
 
 /// Flags as the server takes them.
 fn flags(flags: u32) -> c_int {

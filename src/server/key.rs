@@ -1,7 +1,5 @@
 //! An open key, whatever it holds.
 
-use std::ffi::CStr;
-
 use libc::c_int;
 use redis_module::raw::{self, RedisModuleKey};
 use smallvec::SmallVec;
@@ -24,6 +22,29 @@ pub enum Holds {
     Other,
 }
 
+/// What a call did to a key, as its keyspace event tells.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Change {
+    Added,
+    Removed,
+    Set,
+    Expiry,
+    Deleted,
+}
+
+impl Change {
+    fn notify(self, ctx: Context<'_>, key: Word<'_>) {
+        let (class, event) = match self {
+            Self::Added => (EventClass::SortedSet, c"zadd"),
+            Self::Removed => (EventClass::SortedSet, c"zrem"),
+            Self::Set => (EventClass::Hash, c"hset"),
+            Self::Expiry => (EventClass::Generic, c"expire"),
+            Self::Deleted => (EventClass::Generic, c"del"),
+        };
+        ctx.notify(class, event, key);
+    }
+}
+
 /// An open key, until dropped.
 ///
 /// Only once it is closed are watchers, tracking clients and subscribers told of its changes: what
@@ -35,7 +56,7 @@ pub struct Key<'a> {
     raw: *mut RedisModuleKey,
     holds: Holds,
     writable: bool,
-    changes: SmallVec<[(EventClass, &'static CStr); 4]>,
+    changes: SmallVec<[Change; 8]>,
 }
 
 impl<'a> Key<'a> {
@@ -101,8 +122,8 @@ impl<'a> Key<'a> {
     }
 
     /// Notes a change, for when the key is closed.
-    pub(super) fn changed(&mut self, class: EventClass, event: &'static CStr) {
-        self.changes.push((class, event));
+    pub(super) fn changed(&mut self, change: Change) {
+        self.changes.push(change);
     }
 
     pub(super) fn expiry(&self) -> Option<Timestamp> {
@@ -127,7 +148,7 @@ impl<'a> Key<'a> {
                 ms
             ));
         }
-        self.changed(EventClass::Generic, c"expire");
+        self.changed(Change::Expiry);
     }
 
     /// Removes the key's value: UNLINK.
@@ -144,7 +165,7 @@ impl<'a> Key<'a> {
                 self.name.raw
             ));
         }
-        self.changed(EventClass::Generic, c"del");
+        self.changed(Change::Deleted);
     }
 }
 
@@ -165,8 +186,8 @@ impl Drop for Key<'_> {
             // SAFETY: the context and the name outlive the key.
             unsafe { api!(RedisModule_SignalModifiedKey(self.ctx.raw, self.name.raw)) };
         }
-        for (class, event) in &self.changes {
-            self.ctx.notify(*class, event, self.name);
+        for change in &self.changes {
+            change.notify(self.ctx, self.name);
         }
     }
 }

@@ -4,9 +4,8 @@ use redis_module::raw::RedisModuleString;
 use smallvec::SmallVec;
 
 use super::api::{OK, api};
-use super::context::EventClass;
 use super::error::Error;
-use super::key::{Holds, Key, written};
+use super::key::{Change, Holds, Key, written};
 use super::text::Text;
 use crate::limiter::Foreign;
 use crate::limiter::log::{Entry, LogStore};
@@ -94,7 +93,7 @@ impl<'a> LogKey<'a> {
                 member.raw()
             ));
         }
-        key.changed(EventClass::SortedSet, c"zadd");
+        key.changed(Change::Added);
     }
 
     /// ZREM.
@@ -131,9 +130,9 @@ impl<'a> LogKey<'a> {
                 handles.len()
             ));
         }
-        key.changed(EventClass::SortedSet, c"zrem");
+        key.changed(Change::Removed);
         if key.len() == 0 {
-            key.changed(EventClass::Generic, c"del");
+            key.changed(Change::Deleted);
         }
     }
 

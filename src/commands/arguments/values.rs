@@ -55,8 +55,8 @@ fn integer<T>(
 /// Milliseconds, or an integer with a unit.
 pub fn parse_window(word: Option<&[u8]>) -> Result<Window, Error> {
     let parse = |word: &[u8]| {
-        let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let (number, unit) = word.split_at_checked(digits)?;
+        let mut unit = word;
+        let number = decimal::take(&mut unit)?;
         let unit_ms = match unit {
             b"" | b"ms" => 1,
             b"s" => 1_000,
@@ -65,7 +65,7 @@ pub fn parse_window(word: Option<&[u8]>) -> Result<Window, Error> {
             b"d" => 86_400_000,
             _ => return None,
         };
-        Window::new(decimal::parse(number)?.checked_mul(unit_ms)?)
+        Window::new(number.checked_mul(unit_ms)?)
     };
     word.and_then(parse).ok_or_else(|| {
         argument(format!(

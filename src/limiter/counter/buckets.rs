@@ -103,13 +103,15 @@ impl Buckets {
 
     /// Reads a value that [`Buckets::value`] spelled for this division.
     pub fn parse(value: &[u8], division: Division) -> Option<Self> {
-        let mut numbers = value.split(|byte| *byte == b':').map(decimal::parse);
-        let index = numbers.next()??;
-        let counts: Counts = numbers
-            .map(|number| number.filter(|count| *count <= MAX_COUNT))
-            .take(capacity(division) + 1)
-            .collect::<Option<_>>()?;
-        (counts.len() == capacity(division)).then_some(Self { index, counts })
+        let mut rest = value;
+        let index = decimal::take(&mut rest)?;
+        let mut counts = Counts::new();
+        for _ in 0..=division.buckets() {
+            rest = rest.strip_prefix(b":")?;
+            let count = decimal::take(&mut rest)?;
+            counts.push((count <= MAX_COUNT).then_some(count)?);
+        }
+        rest.is_empty().then_some(Self { index, counts })
     }
 
     /// The value `<index>:<count>:…`, newest count first.
@@ -133,6 +135,14 @@ impl Buckets {
         &self.counts
     }
 
+    /// The oldest count, whose bucket the window is leaving, and all newer ones.
+    pub fn leaving_and_kept(&self) -> (u64, &[u64]) {
+        match self.counts.split_last() {
+            Some((leaving, kept)) => (*leaving, kept),
+            None => (0, &[]),
+        }
+    }
+
     /// Adds to the newest bucket, up to [`MAX_COUNT`].
     pub fn add(&mut self, units: u64) {
         if let Some(newest) = self.counts.first_mut() {
@@ -153,6 +163,9 @@ impl Buckets {
 
     /// Makes `index`, which is not earlier, the newest bucket.
     pub fn advance(&mut self, index: u64) {
+        if index == self.index {
+            return;
+        }
         let length = self.counts.len();
         let steps = index.saturating_sub(self.index);
         let steps = usize::try_from(steps).map_or(length, |steps| steps.min(length));
@@ -171,11 +184,6 @@ impl Buckets {
         self.index = index;
         self.add(sum);
     }
-}
-
-/// How many counts a division keeps.
-fn capacity(division: Division) -> usize {
-    usize::try_from(division.buckets()).map_or(usize::MAX, |buckets| buckets.saturating_add(1))
 }
 
 #[cfg(test)]
@@ -232,7 +240,8 @@ mod tests {
         ) {
             let division = division(window, buckets);
             prop_assert_eq!(Division::parse(&division.field()), Some(division));
-            let counts: Counts = seed.into_iter().take(super::capacity(division)).collect();
+            let capacity = usize::try_from(division.buckets() + 1).unwrap();
+            let counts: Counts = seed.into_iter().take(capacity).collect();
             let written = Buckets { index, counts };
             prop_assert_eq!(Buckets::parse(&written.value(), division), Some(written));
         }

@@ -67,21 +67,17 @@ impl Field {
     }
 
     fn estimate(&self) -> Estimate<'_> {
-        Estimate {
-            division: self.division,
-            buckets: &self.buckets,
-            ticks: self.ticks,
-            strict: self.strict,
-        }
+        Estimate::new(self.division, &self.buckets, self.ticks, self.strict)
     }
 
     fn standing(&self, cost: Cost, now: Timestamp) -> Standing {
         let limit = self.tier.limit;
+        let estimate = self.estimate();
         Standing {
             tier: self.tier,
-            remaining: self.estimate().remaining(limit),
-            wait: self.estimate().wait(limit, cost, now),
-            reset: self.estimate().reset(now),
+            remaining: estimate.remaining(limit),
+            wait: estimate.wait(limit, cost, now),
+            reset: estimate.reset(now),
         }
     }
 }
@@ -157,10 +153,12 @@ impl<S: CounterStore> Call for CounterCall<'_, S> {
                 field.buckets.add(self.cost.get());
             }
         }
-        let standings = self
-            .fields
-            .try_map(|field| Ok(field.standing(self.cost, self.now)))?;
-        Ok(Verdict::of(self.over, &standings))
+        let standing = |field: &Field| field.standing(self.cost, self.now);
+        let mut verdict = Verdict::of(self.over, standing(&self.fields.first));
+        for field in &self.fields.rest {
+            verdict.add(standing(field));
+        }
+        Ok(verdict)
     }
 
     fn wait_for(&mut self, tier: Tier, cost: Cost) -> Result<Wait, Foreign> {

@@ -10,9 +10,6 @@ use crate::limiter::verdict::Wait;
 /// the last tick, far in the future.
 pub type Ticks = u64;
 
-/// Units times ticks: a sum of counts below 2^64 times a window below 2^39.
-type Scaled = u128;
-
 impl Division {
     fn ticks_per_bucket(self) -> Ticks {
         self.window().get()
@@ -46,29 +43,54 @@ impl Division {
     }
 }
 
-/// A window's buckets at one tick.
+/// A window's usage at one tick.
 #[derive(Clone, Copy, Debug)]
 pub struct Estimate<'a> {
-    /// The window.
-    pub division: Division,
-    /// Its buckets; the newest holds `ticks`.
-    pub buckets: &'a Buckets,
-    /// When usage is asked for.
-    pub ticks: Ticks,
-    /// Whether the bucket that the window leaves counts whole.
-    pub strict: bool,
+    division: Division,
+    buckets: &'a Buckets,
+    ticks: Ticks,
+    strict: bool,
+    /// The sum of the counts that the window covers whole.
+    kept: u64,
+    /// The usage in whole units, rounded up: limits and costs are whole, so that no comparison with
+    /// them can tell it from the exact one.
+    usage: u64,
 }
 
-impl Estimate<'_> {
+impl<'a> Estimate<'a> {
+    /// Of these buckets, of which the newest holds `ticks`. `strict` counts the bucket that the
+    /// window leaves whole.
+    pub fn new(division: Division, buckets: &'a Buckets, ticks: Ticks, strict: bool) -> Self {
+        let (leaving, kept) = buckets.leaving_and_kept();
+        // Without overflow: 64 counts below 2^57.
+        let kept = kept.iter().sum();
+        let window = division.ticks_per_bucket();
+        let elapsed = ticks.saturating_sub(division.start(buckets.index()));
+        let covered = if strict {
+            leaving
+        } else {
+            let covered = window.saturating_sub(elapsed);
+            let share = scaled(leaving, covered).div_ceil(window.into());
+            u64::try_from(share).unwrap_or(leaving)
+        };
+        Self {
+            division,
+            buckets,
+            ticks,
+            strict,
+            kept,
+            usage: kept + covered,
+        }
+    }
+
     /// Whether `cost` units more than the estimated usage pass the limit.
     pub fn is_over(self, limit: Limit, cost: Cost) -> bool {
-        self.scaled() + self.scale(cost.get()) > self.scale(limit.get())
+        self.usage + cost.get() > limit.get()
     }
 
     /// Whole units left below the limit.
     pub fn remaining(self, limit: Limit) -> u64 {
-        let left = self.scale(limit.get()).saturating_sub(self.scaled());
-        u64::try_from(left / self.scale(1)).unwrap_or(u64::MAX)
+        limit.get().saturating_sub(self.usage)
     }
 
     /// Until a call of `cost` units at `now` or later fits.
@@ -76,22 +98,22 @@ impl Estimate<'_> {
         let Some(room) = limit.get().checked_sub(cost.get()) else {
             return Wait::Never;
         };
-        if !self.is_over(limit, cost) {
+        if self.usage <= room {
             return Wait::NONE;
         }
         let window = self.division.ticks_per_bucket();
-        let room = self.scale(room);
         let mut begins = self.division.start(self.buckets.index());
-        let mut kept = self.kept();
-        let mut newer = self.buckets.counts().iter().rev().skip(1);
-        for leaving in self.buckets.counts().iter().rev() {
-            let room = room.checked_sub(kept * self.scale(1));
-            if let Some(covered) = room.and_then(|room| self.covered_within(room, *leaving)) {
+        let mut kept = self.kept;
+        // The bucket that leaves, then the one after it, and so on to the newest.
+        let mut oldest_first = self.buckets.counts().iter().rev().copied();
+        while let Some(leaving) = oldest_first.next() {
+            let room = room.checked_sub(kept);
+            if let Some(covered) = room.and_then(|room| self.covered_within(room, leaving)) {
                 begins = begins.saturating_add(window.saturating_sub(covered));
                 break;
             }
             begins = begins.saturating_add(window);
-            kept -= newer.next().map_or(0, |count| Scaled::from(*count));
+            kept -= oldest_first.clone().next().unwrap_or(0);
         }
         let fits = self.division.ceil_time(begins.max(self.ticks));
         Wait::For(fits.since(now))
@@ -99,14 +121,13 @@ impl Estimate<'_> {
 
     /// How many ticks of the leaving bucket may still be covered for its part to have room; `None`
     /// while any of it counts too much.
-    fn covered_within(self, room: Scaled, leaving: u64) -> Option<Ticks> {
+    fn covered_within(self, room: u64, leaving: u64) -> Option<Ticks> {
         let window = self.division.ticks_per_bucket();
         if self.strict {
-            (self.scale(leaving) <= room).then_some(window)
-        } else {
-            let covered = room.checked_div(leaving.into());
-            Some(covered.map_or(window, |ticks| u64::try_from(ticks).unwrap_or(window)))
+            return (leaving <= room).then_some(window);
         }
+        let covered = scaled(room, window).checked_div(leaving.into());
+        Some(covered.map_or(window, |ticks| u64::try_from(ticks).unwrap_or(window)))
     }
 
     /// Until nothing counts any more, from `now` on.
@@ -120,28 +141,9 @@ impl Estimate<'_> {
         }
         Millis::ZERO
     }
+}
 
-    /// The estimated usage times the window.
-    fn scaled(self) -> Scaled {
-        let begins = self.division.start(self.buckets.index());
-        let elapsed = self.ticks.saturating_sub(begins);
-        let covered = if self.strict {
-            self.division.ticks_per_bucket()
-        } else {
-            self.division.ticks_per_bucket().saturating_sub(elapsed)
-        };
-        let leaving = self.buckets.counts().last().copied().unwrap_or(0);
-        Scaled::from(leaving) * Scaled::from(covered) + self.kept() * self.scale(1)
-    }
-
-    /// The sum of the counts that the window covers whole.
-    fn kept(self) -> Scaled {
-        let counts = self.buckets.counts().iter().rev().skip(1);
-        counts.map(|count| Scaled::from(*count)).sum()
-    }
-
-    /// Units times the window.
-    fn scale(self, units: u64) -> Scaled {
-        Scaled::from(units) * Scaled::from(self.division.ticks_per_bucket())
-    }
+/// Units times ticks, without overflow.
+fn scaled(units: u64, ticks: Ticks) -> u128 {
+    u128::from(units) * u128::from(ticks)
 }

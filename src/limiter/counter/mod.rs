@@ -14,7 +14,7 @@
 //! estimate = c[i-n] + c[i-n+1] + … + c[i]
 //! ```
 //!
-//! Nothing is divided before it is compared, so nothing is rounded.
+//! What is compared are whole units, so that the estimate may be rounded up to whole units first.
 
 mod buckets;
 mod call;

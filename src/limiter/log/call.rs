@@ -22,6 +22,7 @@ pub struct LogCall<'a, S> {
     longest: Window,
     moment: Moment,
     usage: PerTier<Usage>,
+    over: bool,
     /// The units that the call adds.
     recorded: u64,
 }
@@ -40,12 +41,14 @@ impl<'a, S: LogStore> LogCall<'a, S> {
         let longest = tiers.longest();
         let moment = Moment::read(store, now, longest)?;
         let usage = tiers.each().try_map(|tier| moment.usage(store, *tier))?;
+        let over = usage.iter().any(|usage| usage.is_over(cost));
         Ok(Self {
             store,
             cost,
             longest,
             moment,
             usage,
+            over,
             recorded: 0,
         })
     }
@@ -80,7 +83,7 @@ impl<'a, S: LogStore> LogCall<'a, S> {
 
 impl<S: LogStore> Call for LogCall<'_, S> {
     fn is_over(&self) -> bool {
-        self.usage.iter().any(|usage| usage.is_over(self.cost))
+        self.over
     }
 
     fn is_healed(&self) -> bool {
@@ -89,11 +92,15 @@ impl<S: LogStore> Call for LogCall<'_, S> {
 
     fn settle(&mut self, record: bool) -> Result<Verdict, Foreign> {
         self.recorded = if record { self.recordable() } else { 0 };
-        let standings = self.usage.try_map(|usage| {
+        let mut standing = |usage| {
             self.moment
                 .standing(self.store, usage, self.cost, self.recorded)
-        })?;
-        Ok(Verdict::of(self.is_over(), &standings))
+        };
+        let mut verdict = Verdict::of(self.over, standing(&self.usage.first)?);
+        for usage in &self.usage.rest {
+            verdict.add(standing(usage)?);
+        }
+        Ok(verdict)
     }
 
     fn wait_for(&mut self, tier: Tier, cost: Cost) -> Result<Wait, Foreign> {

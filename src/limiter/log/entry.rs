@@ -20,10 +20,9 @@ pub struct Entry {
 impl Entry {
     /// Reads a score and a member; `None` for anything that [`Entry::member`] did not spell.
     pub fn parse(score: f64, member: &[u8]) -> Option<Self> {
-        let colon = member.iter().position(|byte| *byte == b':')?;
-        let (total, cost) = member.split_at_checked(colon)?;
-        let total = decimal::parse(total)?;
-        let cost = decimal::parse(cost.get(1..)?)?;
+        let mut rest = member;
+        let total = decimal::take(&mut rest)?;
+        let cost = decimal::parse(rest.strip_prefix(b":")?)?;
         (1..=MAX_USAGE).contains(&cost).then_some(Self {
             time: time_of(score)?,
             total,
