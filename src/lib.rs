@@ -16,7 +16,7 @@ mod stats;
 use redis_module::{Context, InfoContext, RedisResult, RedisString, Status};
 use redis_module_macros::info_command_handler;
 
-use server::Loading;
+use server::{Loading, unload};
 use settings::ENFORCE;
 use stats::STATS;
 
@@ -45,7 +45,7 @@ const ALLOCATOR: Allocator = std::alloc::System;
 
 // The macro writes entry points without documentation, as functions that only the server sees.
 mod entry_points {
-    use super::{ALLOCATOR, Allocator, VERSION, init};
+    use super::{ALLOCATOR, Allocator, VERSION, init, unload};
 
     redis_module::redis_module! {
         name: "slide",
@@ -53,6 +53,7 @@ mod entry_points {
         allocator: (Allocator, ALLOCATOR),
         data_types: [],
         init: init,
+        deinit: unload,
     }
 }
 

@@ -61,7 +61,7 @@ impl Command for All {
         let request = arguments::parse_all(args.from(1))?;
         let names = args.words(2, request.clauses.len());
         let (over, answers) = {
-            let mut keys = open(ctx, args, names.clone(), &request.clauses)?;
+            let mut keys = open(ctx, names.clone(), &request.clauses)?;
             let mut call = read(ctx.now(), &mut keys, request.options.cost())?;
             let over = call.is_over();
             let record = is_recorded(ctx, over, &request.options)?;
@@ -91,7 +91,6 @@ enum Limited<'a> {
 
 fn open<'a>(
     ctx: Context<'a>,
-    args: Args<'a>,
     names: impl Iterator<Item = Word<'a>>,
     clauses: &'a [Clause],
 ) -> Result<Vec<Limited<'a>>, Error> {
@@ -100,7 +99,7 @@ fn open<'a>(
         Ok(match clause.limiter {
             Limiter::Log => Limited::Log(LogKey::new(key)?, &clause.tiers),
             Limiter::Counter(shape) => {
-                Limited::Counter(CounterKey::new(key, args)?, &clause.tiers, shape)
+                Limited::Counter(CounterKey::new(key)?, &clause.tiers, shape)
             }
         })
     });

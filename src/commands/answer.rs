@@ -23,6 +23,7 @@ pub struct Answer {
 /// # Errors
 /// [`Error::OutOfMemory`] if it would record and there is none, and [`Error::Foreign`]; nothing is
 /// changed.
+#[inline(always)]
 pub fn carry_out(
     ctx: Context<'_>,
     now: Timestamp,
@@ -74,6 +75,7 @@ pub fn count_fault(call: &dyn Call) {
 ///
 /// # Errors
 /// [`Foreign`] when the key holds what the limiter did not write.
+#[inline(always)]
 pub fn settle(
     now: Timestamp,
     request: &Request,
@@ -124,6 +126,7 @@ impl Answer {
 
     /// Replies the five integers: limited, limit, remaining, retry after and reset after; and the
     /// headers, if they were asked for.
+    #[inline(always)]
     pub fn reply(&self, ctx: Context<'_>) {
         let integer = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         let reported = &self.verdict.reported;

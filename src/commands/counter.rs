@@ -36,7 +36,7 @@ impl Command for Counter {
         let request = arguments::parse(args.from(2), &options)?;
         let name = args.key()?;
         let answer = {
-            let mut key = CounterKey::new(Key::open(ctx, name), args)?;
+            let mut key = CounterKey::new(Key::open(ctx, name))?;
             let now = ctx.now();
             let mut call = CounterCall::read(
                 &mut key,

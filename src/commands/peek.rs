@@ -45,7 +45,7 @@ impl Command for Peek {
                 ));
             }
             Holds::Hash => {
-                let mut key = CounterKey::new(key, args)?;
+                let mut key = CounterKey::new(key)?;
                 let mut call = CounterCall::read(&mut key, now, &request.tiers, shape, cost)?;
                 settle(now, &request, &mut call, false)?
             }

@@ -29,7 +29,7 @@ impl Command for Refund {
         let units = arguments::parse_units(args.from(2).next())?.get();
         let key = Key::open(ctx, args.key()?);
         let refunded = if key.holds() == Holds::Hash {
-            counter::refund(&mut CounterKey::new(key, args)?, units)?
+            counter::refund(&mut CounterKey::new(key)?, units)?
         } else {
             log::refund(&mut LogKey::new(key)?, units)?
         };

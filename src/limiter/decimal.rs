@@ -17,17 +17,23 @@ pub fn parse(digits: &[u8]) -> Option<u64> {
 /// Takes an integer, spelled as [`parse`] reads it, off the front of `text`: all digits that stand
 /// there. `None` if there is none.
 pub fn take(text: &mut &[u8]) -> Option<u64> {
-    let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
-    let (number, rest) = text.split_at_checked(digits.count())?;
-    let digits = number.iter().map(|byte| u64::from(byte & 0xf));
-    let value = match number.len() {
-        0 => return None,
-        2.. if number.starts_with(b"0") => return None,
-        ..=SAFE_DIGITS => digits.fold(0, |value, digit| value * 10 + digit),
-        _ => digits.fold(Some(0_u64), |value, digit| {
-            value?.checked_mul(10)?.checked_add(digit)
-        })?,
-    };
+    let mut value: u64 = 0;
+    let mut rest = *text;
+    while let [byte, tail @ ..] = rest {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        value = value.wrapping_mul(10).wrapping_add(digit.into());
+        rest = tail;
+    }
+    match text.len() - rest.len() {
+        1 => {}
+        2..=SAFE_DIGITS if !text.starts_with(b"0") => {}
+        // From 2^64 on, a number that begins with 1 has wrapped to less than this.
+        20 if text.starts_with(b"1") && value >= 10_u64.pow(19) => {}
+        _ => return None,
+    }
     *text = rest;
     Some(value)
 }

@@ -31,6 +31,11 @@ impl<T> PerTier<T> {
         std::iter::once(&self.first).chain(&self.rest)
     }
 
+    /// Whether it holds of any.
+    pub fn any(&self, holds: impl Fn(&T) -> bool) -> bool {
+        holds(&self.first) || self.rest.iter().any(holds)
+    }
+
     /// All values in order, to be changed.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         std::iter::once(&mut self.first).chain(&mut self.rest)
@@ -40,6 +45,7 @@ impl<T> PerTier<T> {
     ///
     /// # Errors
     /// The first error of `make`.
+    #[inline(always)]
     pub fn try_map<U, E>(&self, mut make: impl FnMut(&T) -> Result<U, E>) -> Result<PerTier<U>, E> {
         let first = make(&self.first)?;
         let mut rest = Vec::with_capacity(self.rest.len());

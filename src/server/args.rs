@@ -61,12 +61,6 @@ impl<'a> Args<'a> {
         self.words.len().saturating_sub(index)
     }
 
-    /// A word from `index` on that is spelled so.
-    pub(super) fn find_from(self, index: usize, spelling: &[u8]) -> Option<Word<'a>> {
-        let mut words = self.words.iter().skip(index).copied().map(Word::new);
-        words.find(|word| word.bytes() == spelling)
-    }
-
     /// The words from `index` on.
     pub fn from(self, index: usize) -> impl Iterator<Item = &'a [u8]> + Clone {
         self.words

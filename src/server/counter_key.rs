@@ -4,11 +4,11 @@ use std::ffi::c_void;
 
 use libc::c_int;
 use redis_module::raw::{self, RedisModuleKey, RedisModuleString};
-use smallvec::SmallVec;
 
 use super::api::api;
-use super::args::{Args, Word, bytes_of};
+use super::args::bytes_of;
 use super::error::Error;
+use super::field_names::name_of;
 use super::key::{Change, Holds, Key, written};
 use super::text::Text;
 use crate::limiter::Foreign;
@@ -19,26 +19,6 @@ use crate::limiter::units::Timestamp;
 #[derive(Debug)]
 pub struct CounterKey<'a> {
     key: Key<'a>,
-    /// The command's words: one of them may spell a field's name, so that none need be made.
-    args: Args<'a>,
-    /// The fields' names so far: what is read is often written next.
-    names: SmallVec<[(Division, FieldName<'a>); 1]>,
-}
-
-/// The name of a field, as the server takes it.
-#[derive(Debug)]
-enum FieldName<'a> {
-    Argument(Word<'a>),
-    Made(Text<'a>),
-}
-
-impl FieldName<'_> {
-    fn raw(&self) -> *mut RedisModuleString {
-        match self {
-            Self::Argument(word) => word.raw,
-            Self::Made(text) => text.raw(),
-        }
-    }
 }
 
 impl<'a> CounterKey<'a> {
@@ -46,35 +26,15 @@ impl<'a> CounterKey<'a> {
     ///
     /// # Errors
     /// [`Error::WrongType`] if it holds anything but a hash.
-    pub fn new(key: Key<'a>, args: Args<'a>) -> Result<Self, Error> {
+    pub fn new(key: Key<'a>) -> Result<Self, Error> {
         match key.holds() {
-            Holds::Nothing | Holds::Hash => Ok(Self {
-                key,
-                args,
-                names: SmallVec::new(),
-            }),
+            Holds::Nothing | Holds::Hash => Ok(Self { key }),
             Holds::SortedSet | Holds::Other => Err(Error::WrongType),
         }
     }
 
-    /// The name of a division's field, valid as long as the key is open.
-    fn name_of(&mut self, division: Division) -> *mut RedisModuleString {
-        let known = self.names.iter().find(|(known, _)| *known == division);
-        if let Some((_, name)) = known {
-            return name.raw();
-        }
-        let spelling = division.field();
-        let name = match self.args.find_from(FIRST_WINDOW, &spelling) {
-            Some(word) => FieldName::Argument(word),
-            None => FieldName::Made(Text::new(self.key.ctx, &spelling)),
-        };
-        let raw = name.raw();
-        self.names.push((division, name));
-        raw
-    }
-
-    fn get(&mut self, division: Division) -> Option<Text<'a>> {
-        let field = self.name_of(division);
+    fn get(&self, division: Division) -> Option<Text<'a>> {
+        let field = name_of(division);
         let mut value: *mut RedisModuleString = std::ptr::null_mut();
         // SAFETY: the key is open and a hash; the variadic list is one field, the place for its
         // value, and the NULL that ends it. The value, if any, is ours to free.
@@ -136,7 +96,7 @@ impl CounterStore for CounterKey<'_> {
     }
 
     fn write(&mut self, division: Division, buckets: &Buckets) {
-        let field = self.name_of(division);
+        let field = name_of(division);
         let value = Text::new(self.key.ctx, &buckets.value());
         // SAFETY: the key is open for writing; the variadic list is one field, its value, and the
         // NULL that ends it, and the server copies both.
@@ -172,9 +132,6 @@ impl CounterStore for CounterKey<'_> {
         self.key.expire_at(time);
     }
 }
-
-/// The place of the first word that can spell a window: a command, a key and a limit go before.
-const FIRST_WINDOW: usize = 3;
 
 /// Flags as the server takes them.
 fn flags(flags: u32) -> c_int {

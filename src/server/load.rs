@@ -12,6 +12,7 @@ use super::api::{OK, api};
 use super::command::{Command, catching_panics};
 use super::context::Context;
 use super::error::Quoted;
+use super::field_names;
 use super::register;
 use super::text::Text;
 
@@ -58,6 +59,12 @@ pub fn load(
             Status::Err
         }
     }
+}
+
+/// Gives back what the module keeps outside keys, when the server unloads it.
+pub fn unload(_ctx: &redis_module::Context) -> Status {
+    field_names::forget();
+    Status::Ok
 }
 
 impl<'a> Loading<'a> {

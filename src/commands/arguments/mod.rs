@@ -89,6 +89,7 @@ impl Keyword {
 ///
 /// # Errors
 /// The argument at fault, its range and what was found.
+#[inline(always)]
 pub fn parse<'a>(
     words: impl Iterator<Item = &'a [u8]>,
     known: &[Keyword],
@@ -102,6 +103,7 @@ pub fn parse<'a>(
 }
 
 /// Takes one tier, and all that follow.
+#[inline(always)]
 fn take_tiers<'a>(words: &mut Peekable<impl Iterator<Item = &'a [u8]>>) -> Result<Tiers, Error> {
     let mut tiers = Tiers::new(take_tier(words)?);
     while words.peek().is_some_and(|word| begins_tier(word)) {
@@ -120,6 +122,7 @@ fn take_tiers<'a>(words: &mut Peekable<impl Iterator<Item = &'a [u8]>>) -> Resul
     Ok(tiers)
 }
 
+#[inline(always)]
 fn take_tier<'a>(words: &mut impl Iterator<Item = &'a [u8]>) -> Result<Tier, Error> {
     Ok(Tier {
         limit: parse_limit(words.next())?,

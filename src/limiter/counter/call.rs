@@ -33,6 +33,7 @@ struct Field {
 }
 
 impl Field {
+    #[inline(always)]
     fn read<S: CounterStore>(
         store: &mut S,
         now: Timestamp,
@@ -70,6 +71,7 @@ impl Field {
         Estimate::new(self.division, &self.buckets, self.ticks, self.strict)
     }
 
+    #[inline(always)]
     fn standing(&self, cost: Cost, now: Timestamp) -> Standing {
         let limit = self.tier.limit;
         let estimate = self.estimate();
@@ -98,6 +100,7 @@ impl<'a, S: CounterStore> CounterCall<'a, S> {
     ///
     /// # Errors
     /// [`Foreign`] when the store holds something that no counter wrote.
+    #[inline(always)]
     pub fn read(
         store: &'a mut S,
         now: Timestamp,
@@ -108,9 +111,7 @@ impl<'a, S: CounterStore> CounterCall<'a, S> {
         let fields = tiers
             .each()
             .try_map(|tier| Field::read(store, now, *tier, shape))?;
-        let over = fields
-            .iter()
-            .any(|field| field.estimate().is_over(field.tier.limit, cost));
+        let over = fields.any(|field| field.estimate().is_over(field.tier.limit, cost));
         Ok(Self {
             store,
             now,
@@ -143,9 +144,10 @@ impl<S: CounterStore> Call for CounterCall<'_, S> {
     }
 
     fn is_healed(&self) -> bool {
-        self.fields.iter().any(|field| field.healed)
+        self.fields.any(|field| field.healed)
     }
 
+    #[inline(always)]
     fn settle(&mut self, record: bool) -> Result<Verdict, Foreign> {
         self.recorded = record && self.cost.get() > 0;
         if self.recorded {
@@ -168,6 +170,7 @@ impl<S: CounterStore> Call for CounterCall<'_, S> {
         }))
     }
 
+    #[inline(always)]
     fn commit(&mut self) {
         let mut begun = false;
         for field in self.fields.iter() {

@@ -60,6 +60,7 @@ pub struct Estimate<'a> {
 impl<'a> Estimate<'a> {
     /// Of these buckets, of which the newest holds `ticks`. `strict` counts the bucket that the
     /// window leaves whole.
+    #[inline(always)]
     pub fn new(division: Division, buckets: &'a Buckets, ticks: Ticks, strict: bool) -> Self {
         let (leaving, kept) = buckets.leaving_and_kept();
         // Without overflow: 64 counts below 2^57.
@@ -94,6 +95,7 @@ impl<'a> Estimate<'a> {
     }
 
     /// Until a call of `cost` units at `now` or later fits.
+    #[inline(always)]
     pub fn wait(self, limit: Limit, cost: Cost, now: Timestamp) -> Wait {
         let Some(room) = limit.get().checked_sub(cost.get()) else {
             return Wait::Never;

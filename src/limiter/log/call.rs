@@ -32,6 +32,7 @@ impl<'a, S: LogStore> LogCall<'a, S> {
     ///
     /// # Errors
     /// [`Foreign`] when the store holds something that no log wrote.
+    #[inline(always)]
     pub fn read(
         store: &'a mut S,
         now: Timestamp,
@@ -41,7 +42,7 @@ impl<'a, S: LogStore> LogCall<'a, S> {
         let longest = tiers.longest();
         let moment = Moment::read(store, now, longest)?;
         let usage = tiers.each().try_map(|tier| moment.usage(store, *tier))?;
-        let over = usage.iter().any(|usage| usage.is_over(cost));
+        let over = usage.any(|usage| usage.is_over(cost));
         Ok(Self {
             store,
             cost,
@@ -90,6 +91,7 @@ impl<S: LogStore> Call for LogCall<'_, S> {
         self.moment.healed
     }
 
+    #[inline(always)]
     fn settle(&mut self, record: bool) -> Result<Verdict, Foreign> {
         self.recorded = if record { self.recordable() } else { 0 };
         let mut standing = |usage| {
@@ -110,6 +112,7 @@ impl<S: LogStore> Call for LogCall<'_, S> {
         })
     }
 
+    #[inline(always)]
     fn commit(&mut self) {
         let recorded = self.recorded;
         let Moment { time, newest, .. } = self.moment;

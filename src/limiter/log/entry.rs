@@ -49,11 +49,13 @@ impl Entry {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
+    clippy::float_cmp,
     reason = "the range check leaves only integers that both types hold exactly"
 )]
 fn time_of(score: f64) -> Option<Timestamp> {
     let in_range = (0.0..=Timestamp::MAX.as_millis() as f64).contains(&score);
-    (in_range && score.fract() == 0.0).then(|| Timestamp::from_millis(score as i64))
+    let ms = score as i64;
+    (in_range && ms as f64 == score).then(|| Timestamp::from_millis(ms))
 }
 
 #[cfg(test)]

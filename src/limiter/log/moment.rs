@@ -39,6 +39,7 @@ pub struct Moment {
 
 impl Moment {
     /// Finds the newest entry, and what stands for it after a clock fault.
+    #[inline(always)]
     pub fn read<S: LogStore>(
         store: &mut S,
         now: Timestamp,
@@ -70,6 +71,7 @@ impl Moment {
         }
     }
 
+    #[inline(always)]
     pub fn usage<S: LogStore>(&self, store: &mut S, tier: Tier) -> Result<Usage, Foreign> {
         let since = self.time.before(tier.window);
         let (oldest, used) = match self.newest {
@@ -102,6 +104,7 @@ impl Moment {
     }
 
     /// How a tier stands once `recorded` units more are used of it.
+    #[inline(always)]
     pub fn standing<S: LogStore>(
         &self,
         store: &mut S,
