@@ -159,7 +159,8 @@ impl Servers {
                     .send_packed_command(&sleep.get_packed_command())
                     .expect("the replica reads it");
                 self.call(numbers, BATCH * 20);
-                replica.recv_response().expect("it wakes");
+                let woken = replica.recv_response().expect("it wakes");
+                assert_eq!(woken, Value::Okay);
             }
             Independent => {
                 run::<()>(&mut replica, "REPLICAOF", &["NO", "ONE"]);
