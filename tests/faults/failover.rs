@@ -1,8 +1,9 @@
 //! What a promoted replica knows of the calls that its primary had acknowledged.
 //!
-//! The promise, in the README's words: in any window no more is admitted than the limit and what the
-//! failed primary acknowledged after the last replicated write. A coordinated FAILOVER loses nothing,
-//! and the limit holds exactly.
+//! The promise, in the README's words: the replica lacks what the failed primary acknowledged after
+//! the last replicated write, and can admit that much once more; no window holds more than the limit
+//! and that. A coordinated FAILOVER loses nothing, and the limit holds exactly. Of a counter the same
+//! holds here, as the whole test takes place in one of its buckets.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, Ordering};
