@@ -1,1 +1,369 @@
 //! What a killed server finds again: every admission that it had acknowledged.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{JoinHandle, spawn};
+
+use redis::{Connection, Value};
+
+use crate::support::random::{Numbers, effort, seeds};
+use crate::support::{Server, Setup, eventually, info_number, run, state};
+use crate::traffic::{Call, KEYS, Ledger, is_explained, stored_usage};
+
+/// Connections that call at the same time.
+const CALLERS: u64 = 6;
+
+/// Microseconds for each key that a child writes: long enough to see that calls go on meanwhile.
+const SLOW: &str = "100000";
+/// So long that the child cannot be done before the server is killed.
+const ENDLESS: &str = "2000000";
+
+fn durable() -> Setup {
+    Setup::new()
+        .line("appendonly yes")
+        .line("appendfsync always")
+}
+
+/// Connections that call, one call after the other, until the server is gone.
+struct Callers {
+    threads: Vec<JoinHandle<(Ledger, Call)>>,
+    answered: Arc<AtomicUsize>,
+}
+
+impl Callers {
+    fn start(server: &Server, numbers: &mut Numbers) -> Self {
+        let answered = Arc::new(AtomicUsize::new(0));
+        let caller = |_| {
+            let (con, answered) = (server.connect(), Arc::clone(&answered));
+            let own = Numbers::new(numbers.below(u64::MAX));
+            spawn(move || call_until_killed(con, own, &answered))
+        };
+        let threads = (0..CALLERS).map(caller).collect();
+        Callers { threads, answered }
+    }
+
+    /// Waits until so many more calls were answered.
+    fn go_on_for(&self, calls: usize) {
+        let goal = self.answered.load(Ordering::SeqCst) + calls;
+        eventually("calls are answered", || {
+            (self.answered.load(Ordering::SeqCst) >= goal).then_some(())
+        });
+    }
+
+    /// What all of them were answered, and the call of each that was not.
+    fn join(self) -> (Ledger, Vec<Call>) {
+        let mut sum = Ledger::default();
+        let mut unanswered = Vec::new();
+        for thread in self.threads {
+            let (ledger, call) = thread.join().expect("a caller that meets no error");
+            sum.add(&ledger);
+            unanswered.push(call);
+        }
+        (sum, unanswered)
+    }
+}
+
+fn call_until_killed(
+    mut con: Connection,
+    mut numbers: Numbers,
+    answered: &AtomicUsize,
+) -> (Ledger, Call) {
+    let mut ledger = Ledger::default();
+    loop {
+        let call = Call::random(&mut numbers);
+        match call.command.query::<Value>(&mut con) {
+            Ok(reply) => ledger.enter(&call, &reply),
+            Err(error) if error.is_io_error() => return (ledger, call),
+            Err(error) => panic!("{error}"),
+        }
+        answered.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// What the server's child may be writing.
+#[derive(Debug, Clone, Copy)]
+enum Background {
+    Rewrite,
+    Snapshot,
+}
+
+impl Background {
+    fn begin(self, con: &mut Connection, delay: &str) {
+        run::<()>(con, "CONFIG", &["SET", "rdb-key-save-delay", delay]);
+        let command = match self {
+            Background::Rewrite => "BGREWRITEAOF",
+            Background::Snapshot => "BGSAVE",
+        };
+        run::<String>(con, command, &[]);
+    }
+
+    fn is_running(self, con: &mut Connection) -> bool {
+        let field = match self {
+            Background::Rewrite => "aof_rewrite_in_progress",
+            Background::Snapshot => "rdb_bgsave_in_progress",
+        };
+        info_number(con, "persistence", field) == 1
+    }
+
+    /// How many have been completed since the start.
+    fn completed(self, con: &mut Connection) -> i64 {
+        let field = match self {
+            Background::Rewrite => "aof_rewrites",
+            Background::Snapshot => "rdb_saves",
+        };
+        info_number(con, "persistence", field)
+    }
+
+    /// The child that is at work, by the name of the file that it has begun.
+    fn child(self, dir: &Path) -> Option<u32> {
+        let (start, end) = match self {
+            Background::Rewrite => ("temp-rewriteaof-", ".aof"),
+            Background::Snapshot => ("temp-", ".rdb"),
+        };
+        let files = fs::read_dir(dir).expect("the server's folder");
+        files
+            .filter_map(|file| file.ok()?.file_name().into_string().ok())
+            .find_map(|name| name.strip_prefix(start)?.strip_suffix(end)?.parse().ok())
+    }
+
+    /// Lets a child do all its work while calls go on.
+    fn complete(self, con: &mut Connection, callers: &Callers) {
+        let before = self.completed(con);
+        self.begin(con, SLOW);
+        eventually("the child works", || self.is_running(con).then_some(()));
+        callers.go_on_for(1);
+        assert!(self.is_running(con), "no call was answered during {self:?}");
+        eventually("the child is done", || {
+            (!self.is_running(con)).then_some(())
+        });
+        assert!(self.completed(con) > before, "{self:?} has failed");
+    }
+
+    /// Kills the server while its child works, and then the child.
+    fn kill_during(
+        self,
+        server: Server,
+        con: &mut Connection,
+        callers: &Callers,
+        calls: usize,
+    ) -> Arc<tempfile::TempDir> {
+        self.begin(con, ENDLESS);
+        let child = eventually("the child has begun its file", || self.child(server.dir()));
+        callers.go_on_for(calls);
+        let dir = server.crash();
+        let status = Command::new("kill")
+            .args(["-9", &child.to_string()])
+            .status();
+        assert!(status.expect("kill").success(), "{self:?} was over");
+        assert_eq!(self.child(dir.path()), Some(child), "{self:?} was over");
+        dir
+    }
+}
+
+/// One server's life: mixed calls of several connections, a rewrite and a snapshot meanwhile, and
+/// SIGKILL at a random moment, in two of three cases while a child writes.
+fn assert_survives_a_kill(seed: u64) {
+    println!("durability, all acknowledged calls: seed {seed}");
+    let mut numbers = Numbers::new(seed);
+    let setup = durable();
+    let server = setup.clone().start();
+    let mut con = server.connect();
+    let callers = Callers::start(&server, &mut numbers);
+    callers.go_on_for(300 + numbers.place(500));
+    Background::Rewrite.complete(&mut con, &callers);
+    Background::Snapshot.complete(&mut con, &callers);
+
+    let calls = 1 + numbers.place(300);
+    let dir = match seed % 3 {
+        0 => Background::Rewrite.kill_during(server, &mut con, &callers, calls),
+        1 => Background::Snapshot.kill_during(server, &mut con, &callers, calls),
+        _ => {
+            callers.go_on_for(calls);
+            server.crash()
+        }
+    };
+    let (ledger, unanswered) = callers.join();
+    ledger.assert_mixed();
+
+    let server = setup.in_dir(dir).start();
+    let mut con = server.connect();
+    let stored = stored_usage(&mut con);
+    assert!(
+        is_explained(&stored, &ledger, &unanswered),
+        "seed {seed}: {stored:?} is stored, {ledger:?} was answered"
+    );
+    assert_answers_what_is_stored(&mut con);
+}
+
+fn assert_answers_what_is_stored(con: &mut Connection) {
+    for key in KEYS.iter().filter(|key| key.lasting) {
+        assert_eq!(key.answered(con), key.stored(con), "{}", key.name);
+    }
+}
+
+#[test]
+fn a_killed_server_has_every_acknowledged_call() {
+    for seed in seeds(effort(3, 21)) {
+        assert_survives_a_kill(seed);
+    }
+}
+
+/// How data comes from one server to another.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Files {
+    Snapshot,
+    /// An append-only file that was rewritten, and so begins with a snapshot.
+    SnapshotAndCommands,
+    Commands,
+}
+
+impl Files {
+    fn setup(self) -> Setup {
+        match self {
+            Files::Snapshot => Setup::new(),
+            Files::SnapshotAndCommands => durable(),
+            Files::Commands => durable().line("aof-use-rdb-preamble no"),
+        }
+    }
+
+    /// A setup in whose folder lies a copy of what another server has written.
+    fn copied_from(self, dir: &Path) -> Setup {
+        let setup = self.setup();
+        let copy = |folder: &str, name: &str| {
+            let to = setup.dir().join(folder);
+            fs::create_dir_all(&to).expect("a folder");
+            fs::copy(dir.join(folder).join(name), to.join(name)).expect("a copy");
+        };
+        if self == Files::Snapshot {
+            copy("", "dump.rdb");
+        } else {
+            for file in fs::read_dir(dir.join("appendonlydir")).expect("an append-only file") {
+                let name = file.expect("a file").file_name();
+                copy("appendonlydir", name.to_str().expect("a plain name"));
+            }
+        }
+        setup
+    }
+}
+
+/// The servers of the matrix that stand beside the one under test, and it too, without the one
+/// that is too old for the module.
+fn matrix() -> Vec<PathBuf> {
+    let tested = PathBuf::from(env::var_os("SLIDE_SERVER").expect("a server to test with"));
+    let all = tested.parent().and_then(Path::parent).expect("a folder");
+    let mut binaries = vec![tested.clone()];
+    for folder in fs::read_dir(all).expect("a folder").filter_map(Result::ok) {
+        let name = folder.file_name().into_string().expect("a plain name");
+        let kind = name.split('-').next().unwrap_or_default();
+        let binary = folder.path().join(format!("{kind}-server"));
+        let known = ["redis", "valkey"].contains(&kind) && binary.exists();
+        if known && name != "redis-6.2" && binary != tested {
+            binaries.push(binary);
+        }
+    }
+    binaries
+}
+
+/// The format of a snapshot: the name it begins with, and a number.
+fn format_of(dir: &Path) -> (String, u32) {
+    let bytes = fs::read(dir.join("dump.rdb")).expect("a snapshot");
+    let start = str::from_utf8(&bytes[..9]).expect("letters and digits");
+    let (name, number) = start.split_at(start.find(char::is_numeric).expect("a number"));
+    (name.to_owned(), number.parse().expect("a number"))
+}
+
+/// The format of the snapshots that a server writes.
+fn own_format(binary: &Path) -> (String, u32) {
+    let server = Setup::new().binary(binary).start();
+    run::<()>(&mut server.connect(), "SAVE", &[]);
+    format_of(server.dir())
+}
+
+/// Servers read their own earlier formats, and Valkey those of Redis before the two parted.
+fn reads(reader: &(String, u32), format: &(String, u32)) -> bool {
+    let parted = format.0 == "REDIS" && format.1 <= 11;
+    (reader.0 == format.0 || parted) && format.1 <= reader.1
+}
+
+/// Fills a server with mixed calls and waits until all that expires soon is gone.
+fn fill(con: &mut Connection, numbers: &mut Numbers) {
+    let mut ledger = Ledger::default();
+    for calls in 0..2000 {
+        let call = Call::random(numbers);
+        ledger.enter(&call, &call.command.query(con).expect("a good call"));
+        if calls == 1000 {
+            // So that an append-only file has a part that was rewritten and one that was not.
+            let rewritten = |con: &mut _| info_number(con, "persistence", "aof_rewrites");
+            let before = rewritten(con);
+            run::<String>(con, "BGREWRITEAOF", &[]);
+            eventually("the file is rewritten", || {
+                (rewritten(con) > before).then_some(())
+            });
+        }
+    }
+    ledger.assert_mixed();
+    let lasting = KEYS.iter().filter(|key| key.lasting).count();
+    eventually("only lasting keys are left", || {
+        (run::<usize>(con, "DBSIZE", &[]) == lasting).then_some(())
+    });
+}
+
+/// Usage by key, as the module answers it.
+fn answers(con: &mut Connection) -> Vec<i64> {
+    let lasting = KEYS.iter().filter(|key| key.lasting);
+    lasting.map(|key| key.answered(con)).collect()
+}
+
+/// Every server that can read these files answers the same usage from them, and each other one
+/// says that it cannot.
+fn assert_loads_elsewhere(files: Files) {
+    let seed = seeds(1)[0];
+    println!("durability, {files:?} on other servers: seed {seed}");
+    let server = files.setup().start();
+    let mut con = server.connect();
+    fill(&mut con, &mut Numbers::new(seed));
+    run::<()>(&mut con, "SAVE", &[]);
+    let format = format_of(server.dir());
+    let expected = (answers(&mut con), state(&mut con));
+    let dir = server.crash();
+
+    for binary in matrix() {
+        let setup = files.copied_from(dir.path()).binary(&binary);
+        if files == Files::Commands || reads(&own_format(&binary), &format) {
+            println!("{format:?}, {files:?}: loaded by {}", binary.display());
+            let server = setup.start();
+            let mut con = server.connect();
+            let found = (answers(&mut con), state(&mut con));
+            assert_eq!(found, expected, "{}", binary.display());
+            assert_answers_what_is_stored(&mut con);
+        } else {
+            println!("{format:?}, {files:?}: refused by {}", binary.display());
+            let log = setup.refuses();
+            let says = [
+                "Can't handle RDB format version",
+                "Wrong signature",
+                "Bad file format reading the append only file",
+            ];
+            assert!(says.iter().any(|words| log.contains(words)), "{log}");
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_loads_on_every_server_that_knows_its_format() {
+    assert_loads_elsewhere(Files::Snapshot);
+}
+
+#[test]
+fn an_append_only_file_that_begins_with_a_snapshot_loads_where_that_does() {
+    assert_loads_elsewhere(Files::SnapshotAndCommands);
+}
+
+#[test]
+fn an_append_only_file_of_commands_loads_on_every_server() {
+    assert_loads_elsewhere(Files::Commands);
+}

@@ -16,5 +16,6 @@ mod hostile;
 mod mutation;
 mod replication;
 mod situations;
+mod traffic;
 mod upgrade;
 mod valgrind;

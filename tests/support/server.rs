@@ -24,8 +24,10 @@ const READ_TIMEOUT: Duration = Duration::from_secs(90);
 /// What a server is started with.
 #[derive(Debug, Clone)]
 pub struct Setup {
+    binary: Option<PathBuf>,
     module: bool,
     cluster: bool,
+    sentinel: bool,
     lines: String,
     environment: Vec<(String, OsString)>,
     dir: Arc<TempDir>,
@@ -60,16 +62,9 @@ fn log_of(dir: &Path) -> String {
 impl Setup {
     /// The module loaded, nothing saved, everything else as the server's defaults are.
     pub fn new() -> Self {
-        let dir = TempDir::with_prefix("slide-").expect("a temporary folder");
-        let mut setup = Setup {
-            module: true,
-            cluster: false,
-            lines: String::new(),
-            environment: Vec::new(),
-            dir: Arc::new(dir),
-        };
+        let mut setup = Setup::bare();
+        setup.module = true;
         for line in [
-            "bind 127.0.0.1",
             "save \"\"",
             "enable-debug-command yes",
             "enable-module-command yes",
@@ -84,6 +79,26 @@ impl Setup {
         setup
     }
 
+    /// A sentinel that has yet to be told what to watch.
+    pub fn sentinel() -> Self {
+        let mut setup = Setup::bare();
+        setup.sentinel = true;
+        setup
+    }
+
+    fn bare() -> Self {
+        let dir = TempDir::with_prefix("slide-").expect("a temporary folder");
+        Setup {
+            binary: None,
+            module: false,
+            cluster: false,
+            sentinel: false,
+            lines: "bind 127.0.0.1\n".to_owned(),
+            environment: Vec::new(),
+            dir: Arc::new(dir),
+        }
+    }
+
     /// The module under test.
     pub fn module_file() -> PathBuf {
         let built = || Path::new(env!("CARGO_MANIFEST_DIR")).join("target/release/libslide.so");
@@ -94,6 +109,12 @@ impl Setup {
             module.display()
         );
         std::path::absolute(&module).expect("a path")
+    }
+
+    /// Another server than the one under test.
+    pub fn binary(mut self, binary: &Path) -> Self {
+        self.binary = Some(binary.to_owned());
+        self
     }
 
     pub fn without_module(mut self) -> Self {
@@ -144,9 +165,13 @@ impl Setup {
         }
         fs::write(dir.join("server.conf"), lines).expect("the folder is writable");
         let log = File::create(dir.join("server.log")).expect("the folder is writable");
-        let binary = server_binary();
+        let binary = self
+            .binary
+            .as_ref()
+            .map_or_else(server_binary, |binary| binary.clone().into());
         Command::new(&binary)
             .arg(dir.join("server.conf"))
+            .args(self.sentinel.then_some("--sentinel"))
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a file handle"))

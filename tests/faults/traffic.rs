@@ -1,0 +1,366 @@
+//! Random calls of every command on a few keys, and a ledger of what they recorded.
+
+use std::ops::RangeInclusive;
+
+use redis::{Cmd, Connection, Value, cmd, from_redis_value_ref};
+
+use crate::support::random::{MOST, Numbers};
+use crate::support::{entries, run, slide, slide_peek};
+
+type Tiers = &'static [(u64, &'static str)];
+
+/// Ten years, the longest window: its bucket does not change while a test runs.
+const DECADE: &str = "315576000000";
+const NEARLY_A_DECADE: &str = "315575999999";
+
+/// A key and how all its callers limit it.
+pub struct Limited {
+    pub name: &'static str,
+    tiers: Tiers,
+    /// Into how many buckets a counter's windows are divided; a log has none.
+    buckets: Option<&'static str>,
+    /// Whether nothing expires while a test runs, so that all usage can be accounted for.
+    pub lasting: bool,
+}
+
+const fn log(name: &'static str, tiers: Tiers, lasting: bool) -> Limited {
+    Limited {
+        name,
+        tiers,
+        buckets: None,
+        lasting,
+    }
+}
+
+const fn counter(
+    name: &'static str,
+    tiers: Tiers,
+    buckets: &'static str,
+    lasting: bool,
+) -> Limited {
+    Limited {
+        name,
+        tiers,
+        buckets: Some(buckets),
+        lasting,
+    }
+}
+
+/// Lasting keys with limits that are never reached and ones that soon are, and keys whose windows
+/// pass while the calls run, so that entries expire and are trimmed.
+pub static KEYS: [Limited; 9] = [
+    log("log:wide", &[(1_000_000, "1d")], true),
+    log("log:narrow", &[(300, "1d"), (250, "2d")], true),
+    counter("counter:wide", &[(1_000_000, DECADE)], "1", true),
+    counter(
+        "counter:narrow",
+        &[(300, DECADE), (250, NEARLY_A_DECADE)],
+        "1",
+        true,
+    ),
+    counter("counter:buckets", &[(5000, DECADE)], "64", true),
+    log("log:brief", &[(40, "40ms"), (200, "200ms")], false),
+    log("log:second", &[(500, "1s")], false),
+    counter("counter:brief", &[(40, "40ms"), (200, "200ms")], "1", false),
+    counter("counter:second", &[(500, "1s")], "4", false),
+];
+
+impl Limited {
+    fn command(&self) -> &'static str {
+        match self.buckets {
+            None => "SLIDE.LOG",
+            Some(_) => "SLIDE.COUNTER",
+        }
+    }
+
+    /// Options of a call that go with the key's kind. STRICT may change from call to call.
+    fn options(&self, numbers: &mut Numbers) -> Vec<&'static str> {
+        let mut options = Vec::new();
+        if let Some(buckets) = self.buckets {
+            options.extend(["BUCKETS", buckets]);
+            if numbers.one_in(3) {
+                options.push("STRICT");
+            }
+        }
+        options
+    }
+
+    /// The usage that the stored data holds. A log must be whole: in the order of time, and each
+    /// entry's total the one before it and its own cost. A counter's windows must agree.
+    pub fn stored(&self, con: &mut Connection) -> i64 {
+        if self.buckets.is_none() {
+            return log_usage(&entries(con, self.name));
+        }
+        let fields: Vec<(String, String)> = run(con, "HGETALL", &[self.name]);
+        let mut sums = fields.iter().map(|(_, value)| -> i64 {
+            let counts = value.split(':').skip(1);
+            counts.map(|count| count.parse::<i64>().unwrap()).sum()
+        });
+        let first = sums.next().unwrap_or(0);
+        assert!(sums.all(|sum| sum == first), "{}: {fields:?}", self.name);
+        first
+    }
+
+    /// The usage that the module answers, the same in each window.
+    pub fn answered(&self, con: &mut Connection) -> i64 {
+        let options = self
+            .buckets
+            .map(|buckets| vec!["BUCKETS", buckets])
+            .unwrap_or_default();
+        let usage = |&(_, window): &(u64, &'static str)| {
+            let peek = slide_peek(con, self.name, &[(MOST, window)], &options);
+            peek.limit - peek.remaining
+        };
+        let answers: Vec<i64> = self.tiers.iter().map(usage).collect();
+        assert!(
+            answers.iter().all(|&answer| answer == answers[0]),
+            "{}: {answers:?}",
+            self.name
+        );
+        answers[0]
+    }
+}
+
+fn log_usage(entries: &[(String, i64)]) -> i64 {
+    let mut usage = 0;
+    let mut before: Option<(u64, i64)> = None;
+    for (member, time) in entries {
+        let (total, cost) = member.split_once(':').expect("a total and a cost");
+        let (total, cost): (u64, u64) = (total.parse().unwrap(), cost.parse().unwrap());
+        if let Some((sum, earlier)) = before {
+            assert!(
+                total == sum.wrapping_add(cost) && *time > earlier,
+                "a broken log: {entries:?}"
+            );
+        }
+        before = Some((total, *time));
+        usage += i64::try_from(cost).unwrap();
+    }
+    usage
+}
+
+/// A call, and what it can change.
+pub struct Call {
+    pub command: Cmd,
+    kind: Kind,
+}
+
+enum Kind {
+    /// Records the cost for each of these keys, when it is admitted or forced.
+    Record {
+        keys: Vec<usize>,
+        cost: u32,
+        force: bool,
+    },
+    Refund {
+        key: usize,
+        units: u32,
+    },
+    Peek,
+}
+
+impl Call {
+    pub fn random(numbers: &mut Numbers) -> Self {
+        match numbers.below(16) {
+            0 => Call::refund(numbers),
+            1 => Call::peek(numbers),
+            2..5 => Call::all(numbers),
+            _ => Call::single(numbers),
+        }
+    }
+
+    fn refund(numbers: &mut Numbers) -> Self {
+        let key = numbers.place(KEYS.len());
+        let units = small(numbers.one_to(30));
+        let mut command = cmd("SLIDE.REFUND");
+        command.arg(KEYS[key].name).arg(units);
+        Call {
+            command,
+            kind: Kind::Refund { key, units },
+        }
+    }
+
+    fn peek(numbers: &mut Numbers) -> Self {
+        let key = &KEYS[numbers.place(KEYS.len())];
+        let mut command = slide("SLIDE.PEEK", key.name, key.tiers, &key.options(numbers));
+        command.arg("COST").arg(numbers.below(9));
+        Call {
+            command,
+            kind: Kind::Peek,
+        }
+    }
+
+    fn single(numbers: &mut Numbers) -> Self {
+        let place = numbers.place(KEYS.len());
+        let key = &KEYS[place];
+        let mut command = slide(key.command(), key.name, key.tiers, &key.options(numbers));
+        if numbers.one_in(4) {
+            command.arg("HEADERS");
+        }
+        Call::recording(numbers, command, vec![place])
+    }
+
+    fn all(numbers: &mut Numbers) -> Self {
+        let first = numbers.place(KEYS.len());
+        let count = 1 + numbers.place(3);
+        let keys: Vec<usize> = (first..first + count)
+            .map(|place| place % KEYS.len())
+            .collect();
+        let mut command = cmd("SLIDE.ALL");
+        command.arg(keys.len());
+        for &key in &keys {
+            command.arg(KEYS[key].name);
+        }
+        for &key in &keys {
+            let key = &KEYS[key];
+            command.arg(key.command().trim_start_matches("SLIDE."));
+            for &(limit, window) in key.tiers {
+                command.arg(limit).arg(window);
+            }
+            command.arg(key.options(numbers));
+        }
+        Call::recording(numbers, command, keys)
+    }
+
+    /// Adds what the calls that record have in common.
+    fn recording(numbers: &mut Numbers, mut command: Cmd, keys: Vec<usize>) -> Self {
+        let cost = small(numbers.below(9));
+        command.arg("COST").arg(cost);
+        let force = numbers.one_in(25);
+        if force {
+            command.arg("FORCE");
+        }
+        Call {
+            command,
+            kind: Kind::Record { keys, cost, force },
+        }
+    }
+
+    /// What the call has changed of a key's usage if it was carried out: the least and the most.
+    fn change(&self, place: usize) -> RangeInclusive<i64> {
+        match &self.kind {
+            Kind::Record { keys, cost, .. } if keys.contains(&place) => {
+                i64::from(*cost)..=i64::from(*cost)
+            }
+            Kind::Refund { key, units } if *key == place => -i64::from(*units)..=0,
+            _ => 0..=0,
+        }
+    }
+}
+
+fn small(number: u64) -> u32 {
+    u32::try_from(number).expect("a small number")
+}
+
+/// The recorded usage by key, as the replies said, and how many calls there were of each sort.
+#[derive(Debug, Default, Clone)]
+pub struct Ledger {
+    pub usage: [i64; KEYS.len()],
+    admitted: usize,
+    limited: usize,
+    forced: usize,
+    peeked: usize,
+    refunds: usize,
+    several_admitted: usize,
+    several_limited: usize,
+}
+
+impl Ledger {
+    /// Enters a call that was answered.
+    pub fn enter(&mut self, call: &Call, reply: &Value) {
+        match &call.kind {
+            Kind::Peek => self.peeked += 1,
+            Kind::Refund { key, .. } => {
+                let taken: i64 = from_redis_value_ref(reply).expect("an integer");
+                self.usage[*key] -= taken;
+                self.refunds += usize::from(taken > 0);
+            }
+            Kind::Record { keys, cost, force } => {
+                let limited = is_limited(reply);
+                if !limited || *force {
+                    for &key in keys {
+                        self.usage[key] += i64::from(*cost);
+                    }
+                }
+                self.count(limited, *force, keys.len() > 1);
+            }
+        }
+    }
+
+    fn count(&mut self, limited: bool, force: bool, several: bool) {
+        self.admitted += usize::from(!limited);
+        self.limited += usize::from(limited);
+        self.forced += usize::from(limited && force);
+        self.several_admitted += usize::from(several && !limited);
+        self.several_limited += usize::from(several && limited);
+    }
+
+    pub fn add(&mut self, other: &Ledger) {
+        for (sum, more) in self.usage.iter_mut().zip(other.usage) {
+            *sum += more;
+        }
+        self.admitted += other.admitted;
+        self.limited += other.limited;
+        self.forced += other.forced;
+        self.peeked += other.peeked;
+        self.refunds += other.refunds;
+        self.several_admitted += other.several_admitted;
+        self.several_limited += other.several_limited;
+    }
+
+    /// Fails a test whose traffic would prove little.
+    pub fn assert_mixed(&self) {
+        let sorts = [
+            self.admitted,
+            self.limited,
+            self.forced,
+            self.peeked,
+            self.refunds,
+            self.several_admitted,
+            self.several_limited,
+        ];
+        assert!(
+            sorts.iter().all(|&sort| sort > 0),
+            "not a mixture: {self:?}"
+        );
+    }
+}
+
+fn is_limited(reply: &Value) -> bool {
+    let Value::Array(parts) = reply else {
+        panic!("no array but {reply:?}");
+    };
+    matches!(parts.first(), Some(Value::Int(1)))
+}
+
+/// Whether the stored usage of the lasting keys is what was answered, and beyond it the work of
+/// some of the unanswered calls, each carried out wholly or not at all.
+pub fn is_explained(stored: &[i64; KEYS.len()], ledger: &Ledger, unanswered: &[Call]) -> bool {
+    let lasting = || (0..KEYS.len()).filter(|&place| KEYS[place].lasting);
+    let explains = |carried_out: u32| {
+        lasting().all(|place| {
+            let (mut least, mut most) = (ledger.usage[place], ledger.usage[place]);
+            for (number, call) in unanswered.iter().enumerate() {
+                if carried_out & (1 << number) != 0 {
+                    let change = call.change(place);
+                    least += change.start();
+                    most += change.end();
+                }
+            }
+            (least..=most).contains(&stored[place])
+        })
+    };
+    (0..1 << unanswered.len()).any(explains)
+}
+
+/// The stored usage of each key.
+pub fn stored_usage(con: &mut Connection) -> [i64; KEYS.len()] {
+    std::array::from_fn(|place| {
+        let key = &KEYS[place];
+        match (key.lasting, key.buckets) {
+            // Windows of different lengths forget at different times.
+            (false, Some(_)) => 0,
+            _ => key.stored(con),
+        }
+    })
+}
