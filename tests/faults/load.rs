@@ -53,7 +53,15 @@ pub fn assert_agree(primary: &Server, replica: &Server) {
         // A cluster's replica would send whoever looks at a key to its primary.
         run::<()>(there, "READONLY", &[]);
     }
-    assert_eq!(state(there), state(here));
+    let (here, there) = (state(here), state(there));
+    let differs = |(key, expiry): &(&Vec<u8>, &i64)| there.1.get(*key) != Some(*expiry);
+    let missing: Vec<_> = here.1.iter().filter(differs).take(3).collect();
+    assert!(
+        here == there,
+        "the replica has {} keys of {}, and not {missing:?}",
+        there.1.len(),
+        here.1.len()
+    );
 }
 
 /// A server and a replica that follows it.

@@ -8,10 +8,10 @@ mod refusals;
 mod scripts;
 mod transactions;
 
-/// The calls that record, on a key of their own.
+/// Calls that record, each on keys of its own.
 const RECORDING: [&str; 4] = [
-    "SLIDE.LOG new 5 1d",
-    "SLIDE.COUNTER new 5 315576000000",
-    "SLIDE.LOG new 0 1d FORCE",
-    "SLIDE.ALL 2 new newer LOG 5 1d COUNTER 5 315576000000",
+    "SLIDE.LOG new:log 5 1d",
+    "SLIDE.COUNTER new:counter 5 315576000000",
+    "SLIDE.LOG new:forced 0 1d FORCE",
+    "SLIDE.ALL 2 new:a new:b LOG 5 1d COUNTER 5 315576000000",
 ];

@@ -365,6 +365,7 @@ fn migrate_under_load(name: &str, moves: u64, move_slot: MoveSlot) -> Seen {
         let mut owners = Owners::of(cluster);
         let mut numbers = Numbers::new(seed);
         for _ in 0..moves {
+            cluster.await_agreement();
             let (tag, from, to) = owners.next_move(&mut numbers);
             move_slot(cluster, tag, from, to, &mut seen);
         }
@@ -391,7 +392,7 @@ fn migrate_under_load(name: &str, moves: u64, move_slot: MoveSlot) -> Seen {
 
 #[test]
 fn slots_migrate_key_by_key() {
-    let moves = effort(8, 80);
+    let moves = effort(6, 60);
     let seen = migrate_under_load("slots_migrate_key_by_key", moves, move_by_keys);
     assert!(seen.ask >= moves && seen.moved >= moves && seen.tryagain >= moves);
 }
@@ -408,7 +409,7 @@ fn slots_migrate_at_once() {
         println!("slots_migrate_at_once: this server has no CLUSTER MIGRATESLOTS");
         return;
     }
-    let moves = effort(8, 80);
+    let moves = effort(6, 60);
     let seen = migrate_under_load("slots_migrate_at_once", moves, move_at_once);
     assert_eq!(seen.moved, moves);
 }

@@ -10,7 +10,7 @@ use redis::{Cmd, Connection, RedisError, Value};
 use tempfile::TempDir;
 
 use crate::load::assert_agree;
-use crate::support::{Reply, Server, Setup, all_replies, eventually, info, line, run, state};
+use crate::support::{Reply, Server, Setup, all_replies, eventually, info, line, run};
 
 /// Each third of the slots.
 const SLOTS: [(u16, u16); 3] = [(0, 5460), (5461, 10_922), (10_923, 16_383)];
@@ -46,13 +46,14 @@ pub fn id(server: &Server) -> String {
     run(&mut server.connect(), "CLUSTER", &["MYID"])
 }
 
-/// The slots of each node that has some.
+/// The slots and the epoch of each node that has some slots.
 fn owners(server: &Server) -> BTreeSet<String> {
     let nodes: String = run(&mut server.connect(), "CLUSTER", &["NODES"]);
     let owner = |node: &str| {
-        let (id, rest) = node.split_once(' ')?;
-        let (_, slots) = rest.split_once(" connected ")?;
-        Some(format!("{id} {slots}"))
+        let words: Vec<&str> = node.split(' ').collect();
+        // Name, epoch and slots.
+        let slots = words.get(8..).filter(|slots| !slots.is_empty())?;
+        Some(format!("{} {} {}", words[0], words[6], slots.join(" ")))
     };
     nodes.lines().filter_map(owner).collect()
 }
@@ -102,7 +103,7 @@ impl Cluster {
         }
         cluster.await_order();
         // Now a busy machine may take its time.
-        cluster.configure("cluster-node-timeout", "30000");
+        cluster.configure("cluster-node-timeout", "5000");
         cluster
     }
 
@@ -159,17 +160,19 @@ impl Cluster {
         Clustered { client, con }
     }
 
+    /// All nodes know who has which slots, and since which epoch: whoever takes one now takes it with
+    /// a later one. Word of that gets round with the pings.
+    pub fn await_agreement(&self) {
+        eventually("all nodes agree on who has which slots", || {
+            let views: BTreeSet<_> = self.nodes().map(owners).collect();
+            (views.len() == 1).then_some(())
+        });
+    }
+
     /// Each replica has what its primary has.
     #[track_caller]
     pub fn assert_replicas_agree(&self) {
-        // Word of new owners gets round with the pings.
-        self.configure("cluster-node-timeout", "2000");
-        let of_first = owners(&self.primaries[0]);
-        for node in self.nodes() {
-            eventually("all nodes agree on who has which slots", || {
-                (owners(node) == of_first).then_some(())
-            });
-        }
+        self.await_agreement();
         for (primary, replica) in self.primaries.iter().zip(&self.replicas) {
             assert_agree(primary, replica);
         }

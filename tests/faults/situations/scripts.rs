@@ -83,11 +83,14 @@ const LIBRARY: &str = "#!lua name=limits
     local function look_forever(keys, args)
         while true do look(keys, args) end
     end
-    redis.register_function('allow', allow)
-    for name, callback in pairs({look = look, look_forever = look_forever, wrong = allow}) do
+    local function register_reader(name, callback)
         redis.register_function{
             function_name = name, callback = callback, flags = {'no-writes'}}
-    end";
+    end
+    redis.register_function('allow', allow)
+    register_reader('look', look)
+    register_reader('look_forever', look_forever)
+    register_reader('wrong', allow)";
 
 fn fcall(con: &mut Connection, name: &str, function: &str, limit: &str) -> Result<Value, String> {
     send(con, cmd(name).arg(&[function, "1", "log", limit]));
