@@ -130,15 +130,14 @@ impl Tally {
     /// Calls every key that has a limit to reach until it is reached.
     fn use_up(&mut self, client: &mut Clustered) {
         for keys in TAGS.map(Keys::of) {
-            let calls: [&dyn Fn(&mut Self, &mut Clustered); 3] = [
-                &|tally, client| tally.single(client, &keys.log, &keys.log_call()),
-                &|tally, client| tally.single(client, &keys.counter, &keys.counter_call()),
-                &|tally, client| tally.pair(client, &keys),
-            ];
-            for call in calls {
+            for kind in 0..3 {
                 let limited = self.limited;
                 while self.limited == limited {
-                    call(self, client);
+                    match kind {
+                        0 => self.single(client, &keys.log, &keys.log_call()),
+                        1 => self.single(client, &keys.counter, &keys.counter_call()),
+                        _ => self.pair(client, &keys),
+                    }
                 }
             }
         }
@@ -169,9 +168,9 @@ fn call_until(stop: &AtomicBool, cluster: &Cluster, seed: u64) -> Tally {
     tally
 }
 
-/// Answers seen on raw connections, which follow no redirection.
+/// Answers on raw connections, which follow no redirection.
 #[derive(Debug, Default)]
-struct Seen {
+struct Redirections {
     ask: u64,
     moved: u64,
     tryagain: u64,
@@ -226,7 +225,7 @@ fn asking(con: &mut Connection, call: &Cmd) -> String {
 }
 
 /// Moves a slot key by key, and looks at what clients are told on the way.
-fn move_by_keys(cluster: &Cluster, tag: &str, from: usize, to: usize, seen: &mut Seen) {
+fn move_by_keys(cluster: &Cluster, tag: &str, from: usize, to: usize, answers: &mut Redirections) {
     let [source, target] = [&cluster.primaries[from], &cluster.primaries[to]];
     let [mut source_con, mut target_con] = [source.connect(), target.connect()];
     let slot = slot_of(&mut source_con, tag);
@@ -246,7 +245,7 @@ fn move_by_keys(cluster: &Cluster, tag: &str, from: usize, to: usize, seen: &mut
     migrate(&mut source_con, target, &[&keys.log]);
     let error = error_of(&mut source_con, &single);
     assert!(error.starts_with("ASK "), "{error}");
-    seen.ask += 1;
+    answers.ask += 1;
     let error = error_of(&mut target_con, &single);
     assert!(error.starts_with("MOVED "), "not asking: {error}");
 
@@ -256,12 +255,12 @@ fn move_by_keys(cluster: &Cluster, tag: &str, from: usize, to: usize, seen: &mut
         asking(&mut target_con, &pair),
     ] {
         assert!(error.starts_with("TRYAGAIN "), "{error}");
-        seen.tryagain += 1;
+        answers.tryagain += 1;
     }
     migrate(&mut source_con, target, &[&keys.pair[1]]);
     let error = error_of(&mut source_con, &pair);
     assert!(error.starts_with("ASK "), "{error}");
-    seen.ask += 1;
+    answers.ask += 1;
 
     loop {
         let count = [&slot.to_string(), "100"];
@@ -280,17 +279,17 @@ fn move_by_keys(cluster: &Cluster, tag: &str, from: usize, to: usize, seen: &mut
     set_slot(&mut source_con, slot, &["NODE", &target_id]);
     let other = &cluster.primaries[3 - from - to];
     set_slot(&mut other.connect(), slot, &["NODE", &target_id]);
-    assert_moved(&mut source_con, &single, seen);
+    assert_moved(&mut source_con, &single, answers);
 }
 
-fn assert_moved(con: &mut Connection, call: &Cmd, seen: &mut Seen) {
+fn assert_moved(con: &mut Connection, call: &Cmd, answers: &mut Redirections) {
     let error = error_of(con, call);
     assert!(error.starts_with("MOVED "), "{error}");
-    seen.moved += 1;
+    answers.moved += 1;
 }
 
 /// Moves a slot as a whole, as Valkey 9 can.
-fn move_at_once(cluster: &Cluster, tag: &str, from: usize, to: usize, seen: &mut Seen) {
+fn move_at_once(cluster: &Cluster, tag: &str, from: usize, to: usize, answers: &mut Redirections) {
     let [source, target] = [&cluster.primaries[from], &cluster.primaries[to]];
     let mut con = source.connect();
     let slot = slot_of(&mut con, tag).to_string();
@@ -312,7 +311,7 @@ fn move_at_once(cluster: &Cluster, tag: &str, from: usize, to: usize, seen: &mut
     eventually("the slot has moved", || {
         call.query::<Value>(&mut con).is_err().then_some(())
     });
-    assert_moved(&mut con, &call, seen);
+    assert_moved(&mut con, &call, answers);
 }
 
 /// What is stored of a tag is what was acknowledged, and no more than the limit.
@@ -338,10 +337,10 @@ fn assert_exact(con: &mut Connection, tag: &str, tally: &Tally) {
 }
 
 /// How to move a tag's slot from one primary to another.
-type MoveSlot = fn(&Cluster, &str, usize, usize, &mut Seen);
+type MoveSlot = fn(&Cluster, &str, usize, usize, &mut Redirections);
 
 /// Moves slots under the load of three clients, and checks every total afterwards.
-fn migrate_under_load(name: &str, moves: u64, move_slot: MoveSlot) -> Seen {
+fn migrate_under_load(name: &str, moves: u64, move_slot: MoveSlot) -> Redirections {
     let cluster = Cluster::start();
     let seed = seeds(1)[0];
     println!("{name}: seed {seed}");
@@ -355,7 +354,7 @@ fn migrate_under_load(name: &str, moves: u64, move_slot: MoveSlot) -> Seen {
         tally.pair(&mut client, &keys);
     }
 
-    let mut seen = Seen::default();
+    let mut answers = Redirections::default();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let (stop, cluster) = (&stop, &cluster);
@@ -367,7 +366,7 @@ fn migrate_under_load(name: &str, moves: u64, move_slot: MoveSlot) -> Seen {
         for _ in 0..moves {
             cluster.await_agreement();
             let (tag, from, to) = owners.next_move(&mut numbers);
-            move_slot(cluster, tag, from, to, &mut seen);
+            move_slot(cluster, tag, from, to, &mut answers);
         }
         drop(stop);
         for client in load {
@@ -386,15 +385,18 @@ fn migrate_under_load(name: &str, moves: u64, move_slot: MoveSlot) -> Seen {
     );
     cluster.assert_replicas_agree();
     assert!(tally.limited > 0 && tally.refunded > 0);
-    println!("{name}: {moves} moves, {} units, {seen:?}", tally.units());
-    seen
+    println!(
+        "{name}: {moves} moves, {} units, {answers:?}",
+        tally.units()
+    );
+    answers
 }
 
 #[test]
 fn slots_migrate_key_by_key() {
     let moves = effort(6, 60);
-    let seen = migrate_under_load("slots_migrate_key_by_key", moves, move_by_keys);
-    assert!(seen.ask >= moves && seen.moved >= moves && seen.tryagain >= moves);
+    let answers = migrate_under_load("slots_migrate_key_by_key", moves, move_by_keys);
+    assert!(answers.ask >= moves && answers.moved >= moves && answers.tryagain >= moves);
 }
 
 /// Valkey 9 sends a slot as a snapshot and the writes that come meanwhile, which are the module's
@@ -410,8 +412,8 @@ fn slots_migrate_at_once() {
         return;
     }
     let moves = effort(6, 60);
-    let seen = migrate_under_load("slots_migrate_at_once", moves, move_at_once);
-    assert_eq!(seen.moved, moves);
+    let answers = migrate_under_load("slots_migrate_at_once", moves, move_at_once);
+    assert_eq!(answers.moved, moves);
 }
 
 /// What restores a key elsewhere at the same absolute time keeps the expiry to the ms; MIGRATE, which

@@ -91,28 +91,50 @@ fn databases_are_swapped_under_load() {
     assert_agree(&primary, &replica);
 }
 
+/// Moves a key to the other database, where that has one already too, which gets another name.
+fn move_key(con: &mut Connection, key: &str, [from, to]: [&str; 2], number: u64) -> bool {
+    let script = "
+        redis.call('SELECT', ARGV[2])
+        redis.call('RENAME', KEYS[1], KEYS[1] .. ':' .. ARGV[3])
+        redis.call('SELECT', ARGV[1])
+        return redis.call('MOVE', KEYS[1], ARGV[2])";
+    let number = number.to_string();
+    let mut call = cmd("EVAL");
+    call.arg(script).arg(1).arg(&[key, from, to, &number]);
+    match call.query(con) {
+        Ok(moved) => moved,
+        Err(error) => {
+            assert!(error.to_string().contains("no such key"), "{error}");
+            false
+        }
+    }
+}
+
 #[test]
 fn keys_move_between_databases_under_load() {
     let (primary, replica) = start_pair();
-    let mut moved = 0;
-    let (recorded, _) = under_load(&primary, effort(200, 4000), |con| {
-        // It moves only where the other database has none.
-        for (from, to) in [("0", "1"), ("1", "0")] {
-            run::<()>(con, "SELECT", &[from]);
+    let (mut moved, mut number) = (0, 0);
+    let (recorded, _) = under_load(&primary, effort(100, 2000), |con| {
+        for way in [["0", "1"], ["1", "0"]] {
             for key in ["log", "counter"] {
-                let script = "
-                    redis.call('SELECT', ARGV[2])
-                    redis.call('RENAME', KEYS[1], KEYS[1] .. ':' .. ARGV[3])
-                    redis.call('SELECT', ARGV[1])
-                    return redis.call('MOVE', KEYS[1], ARGV[2])";
-                let (name, number) = (key.to_owned(), moved.to_string());
-                let mut call = cmd("EVAL");
-                call.arg(script).arg(1).arg(name).arg(&[from, to, &number]);
-                moved += call.query::<i64>(con).unwrap_or(0);
+                number += 1;
+                moved += u64::from(move_key(con, key, way, number));
             }
         }
     });
-    assert!(moved > 0 && recorded > 0);
+    assert!(moved > 50, "only {moved} keys were moved");
+    let mut con = primary.connect();
+    let mut units = [0, 0];
+    for database in ["0", "1"] {
+        run::<()>(&mut con, "SELECT", &[database]);
+        for key in run::<Vec<String>>(&mut con, "KEYS", &["log*"]) {
+            units[0] += units_of_log(&mut con, &key);
+        }
+        for key in run::<Vec<String>>(&mut con, "KEYS", &["counter*"]) {
+            units[1] += units_of_counter(&mut con, &key, FOUR_BUCKETS);
+        }
+    }
+    assert_eq!(units, [recorded; 2]);
     assert_agree(&primary, &replica);
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, sleep};
 use std::time::Duration;
 
-use redis::{Cmd, Connection, Value, cmd, from_redis_value_ref};
+use redis::{Cmd, Connection, ToRedisArgs, Value, cmd, from_redis_value_ref};
 
 use crate::load::{
     DECADE, FOUR_BUCKETS, Stop, assert_agree, exec, five, receive, send, start_pair,
@@ -13,7 +13,8 @@ use crate::load::{
 };
 use crate::support::random::{Numbers, effort, seeds};
 use crate::support::{
-    Server, at_least, error_text, eventually, info_number, line, reply, run, slide_log, slide_peek, state,
+    Server, at_least, error_text, eventually, info_number, line, reply, run, slide_log, slide_peek,
+    state,
 };
 
 /// Calls that are over their limit, on keys that are full.
@@ -29,8 +30,10 @@ const RECORDING: [&str; 3] = [
     "SLIDE.ALL 2 pair:log pair:counter LOG 1000000000 1d COUNTER 1000000000 315576000000 BUCKETS 4",
 ];
 
-fn set(con: &mut Connection, name: &str, value: impl ToString) {
-    run::<()>(con, "CONFIG", &["SET", name, &value.to_string()]);
+fn set(con: &mut Connection, name: &str, value: impl ToRedisArgs) {
+    let mut set = cmd("CONFIG");
+    set.arg("SET").arg(name).arg(value);
+    set.query::<()>(con).expect(name);
 }
 
 fn fill_up_limits(con: &mut Connection) {
@@ -157,10 +160,10 @@ fn fill_memory_under_load(seed: u64) {
         // Full on the replica's side too: it goes on applying, and answers.
         let mut there = replica.connect();
         set(&mut there, "maxmemory", 1);
-        assert_eq!(
-            slide_peek(&mut there, "full:log", &[(9, "1d")], &[]).limited,
-            1
-        );
+        eventually("the replica knows the full log", || {
+            let peek = slide_peek(&mut there, "full:log", &[(9, "1d")], &[]);
+            (peek.limited == 1).then_some(())
+        });
 
         drop(full);
         filling.join().expect("the server gave no other error");
