@@ -135,7 +135,8 @@ fn timed<T>(con: &mut Connection, call: impl FnOnce(&mut Connection) -> T) -> Ti
 
 /// A key with the same content, to be changed.
 fn copy(con: &mut Connection, key: &str) -> String {
-    let copy = format!("copy of {}", &key[..1]).replace(' ', "-");
+    let (kind, _) = key.split_once(':').expect("<kind>:<name>");
+    let copy = format!("copy:{kind}");
     run::<i64>(con, "COPY", &[key, &copy, "REPLACE"]);
     copy
 }
@@ -145,6 +146,14 @@ fn limits(used: u64) -> impl Iterator<Item = u64> {
     let around = [used.saturating_sub(1), used, used + 1, used + 7];
     let all = around.into_iter().chain([0, MOST]);
     all.filter(|&limit| limit <= MOST)
+}
+
+/// Tiers and costs to ask with: each kind of tiers with all limits and all costs.
+fn questions<const N: usize>(used: u64, kinds: impl Fn(u64) -> [Tiers; N]) -> Vec<(Tiers, u64)> {
+    let tiers = limits(used).flat_map(kinds);
+    tiers
+        .flat_map(|tiers| [0, 1, 7, MOST].map(|cost| (tiers.clone(), cost)))
+        .collect()
 }
 
 /// Asks with PEEK, and then calls a copy with and without FORCE.
@@ -185,23 +194,22 @@ fn check_log(con: &mut Connection, key: &str) {
 
     let cost = |(member, _): &(String, i64)| member.split_once(':').unwrap().1.parse::<u64>();
     let used: u64 = stored.iter().map(|entry| cost(entry).unwrap()).sum();
-    for limit in limits(used) {
-        for cost in [0, 1, 7, MOST] {
-            for tiers in [
-                vec![(limit, DECADE_MS)],
-                vec![(5, 60_000), (limit, DECADE_MS)],
-                vec![(limit, DECADE_MS), (MOST, 86_400_000)],
-            ] {
-                check_calls(con, key, "SLIDE.LOG", (&tiers, cost, ""), |kind, now| {
-                    let (tiers, force) = (&tiers, kind == Kind::Force);
-                    let call = Call { tiers, cost, force };
-                    match kind {
-                        Kind::Peek => log.peek(now, call),
-                        Kind::Call | Kind::Force => log.clone().call(now, call),
-                    }
-                });
+    let kinds = |limit| {
+        [
+            vec![(limit, DECADE_MS)],
+            vec![(5, 60_000), (limit, DECADE_MS)],
+            vec![(limit, DECADE_MS), (MOST, 86_400_000)],
+        ]
+    };
+    for (tiers, cost) in questions(used, kinds) {
+        check_calls(con, key, "SLIDE.LOG", (&tiers, cost, ""), |kind, now| {
+            let (tiers, force) = (&tiers, kind == Kind::Force);
+            let call = Call { tiers, cost, force };
+            match kind {
+                Kind::Peek => log.peek(now, call),
+                Kind::Call | Kind::Force => log.clone().call(now, call),
             }
-        }
+        });
     }
     for units in [1, 4, used, MOST]
         .into_iter()
@@ -225,6 +233,31 @@ fn roomy() -> Call<'static> {
     }
 }
 
+fn check_field(con: &mut Connection, key: &str, field: &Field, counter: &Counter) {
+    let (window, buckets) = (field.window, field.buckets);
+    let kinds = |limit| {
+        [
+            vec![(limit, window)],
+            // A field that is not there yet counts from 0.
+            vec![(limit, window), (3, window - 2)],
+        ]
+    };
+    for (tiers, cost) in questions(field.counts.iter().sum(), kinds) {
+        for (strict, word) in [(false, ""), (true, " STRICT")] {
+            let options = format!(" BUCKETS {buckets}{word}");
+            let asked = (&tiers, cost, options.as_str());
+            check_calls(con, key, "SLIDE.COUNTER", asked, |kind, now| {
+                let (tiers, force) = (&tiers, kind == Kind::Force);
+                let call = Call { tiers, cost, force };
+                match kind {
+                    Kind::Peek => counter.peek(now, call, buckets, strict),
+                    Kind::Call | Kind::Force => counter.clone().call(now, call, buckets, strict),
+                }
+            });
+        }
+    }
+}
+
 fn check_counter(con: &mut Connection, key: &str) {
     let fields = fields(con, key);
     let counter = oracle_of_counter(&fields);
@@ -233,32 +266,7 @@ fn check_counter(con: &mut Connection, key: &str) {
     assert_eq!(Some(expiry), end, "{key}");
 
     for field in &fields {
-        let (window, buckets) = (field.window, field.buckets);
-        for limit in limits(field.counts.iter().sum()) {
-            for cost in [0, 1, 7, MOST] {
-                for tiers in [
-                    vec![(limit, window)],
-                    // A field that is not there yet counts from 0.
-                    vec![(limit, window), (3, window - 2)],
-                ] {
-                    for strict in [false, true] {
-                        let strictly = if strict { " STRICT" } else { "" };
-                        let options = format!(" BUCKETS {buckets}{strictly}");
-                        let asked = (&tiers, cost, options.as_str());
-                        check_calls(con, key, "SLIDE.COUNTER", asked, |kind, now| {
-                            let (tiers, force) = (&tiers, kind == Kind::Force);
-                            let call = Call { tiers, cost, force };
-                            match kind {
-                                Kind::Peek => counter.peek(now, call, buckets, strict),
-                                Kind::Call | Kind::Force => {
-                                    counter.clone().call(now, call, buckets, strict)
-                                }
-                            }
-                        });
-                    }
-                }
-            }
-        }
+        check_field(con, key, field, &counter);
     }
     for units in [1, 4, MOST] {
         let copy = copy(con, key);
