@@ -206,7 +206,7 @@ fn die_under_load() {
 
 #[test]
 fn a_primary_dies_under_load() {
-    for round in seeds(effort(1, 5)) {
+    for round in seeds(effort(1, 8)) {
         println!("a_primary_dies_under_load: round {round}");
         die_under_load();
     }

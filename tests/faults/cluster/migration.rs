@@ -394,7 +394,7 @@ fn migrate_under_load(name: &str, moves: u64, move_slot: MoveSlot) -> Redirectio
 
 #[test]
 fn slots_migrate_key_by_key() {
-    let moves = effort(6, 60);
+    let moves = effort(6, 120);
     let answers = migrate_under_load("slots_migrate_key_by_key", moves, move_by_keys);
     assert!(answers.ask >= moves && answers.moved >= moves && answers.tryagain >= moves);
 }
@@ -411,7 +411,7 @@ fn slots_migrate_at_once() {
         println!("slots_migrate_at_once: this server has no CLUSTER MIGRATESLOTS");
         return;
     }
-    let moves = effort(6, 60);
+    let moves = effort(6, 120);
     let answers = migrate_under_load("slots_migrate_at_once", moves, move_at_once);
     assert_eq!(answers.moved, moves);
 }
