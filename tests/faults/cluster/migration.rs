@@ -1,7 +1,7 @@
 //! Slots move from primary to primary while clients call: no call is lost, none counts twice.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use redis::{Cmd, Connection, Value, cmd};
@@ -158,12 +158,13 @@ impl Tally {
 }
 
 /// Calls until told to stop, and says what was recorded.
-fn call_until(stop: &AtomicBool, cluster: &Cluster, seed: u64) -> Tally {
+fn call_until(stop: &AtomicBool, cluster: &Cluster, seed: u64, done: &AtomicU64) -> Tally {
     let mut client = cluster.connect(1000);
     let mut numbers = Numbers::new(seed);
     let mut tally = Tally::default();
     while !stop.load(Ordering::Relaxed) {
         tally.call(&mut client, &mut numbers);
+        done.fetch_add(1, Ordering::Relaxed);
     }
     tally
 }
@@ -355,16 +356,20 @@ fn migrate_under_load(name: &str, moves: u64, move_slot: MoveSlot) -> Redirectio
     }
 
     let mut answers = Redirections::default();
-    let stop = AtomicBool::new(false);
+    let (stop, done) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
-        let (stop, cluster) = (&stop, &cluster);
-        let load = |client| scope.spawn(move || call_until(stop, cluster, seed * 3 + client));
+        let (stop, cluster, done) = (&stop, &cluster, &done);
+        let load = |client| scope.spawn(move || call_until(stop, cluster, seed * 3 + client, done));
         let load: Vec<_> = (0..3).map(load).collect();
         let stop = Stop(stop);
         let mut owners = Owners::of(cluster);
         let mut numbers = Numbers::new(seed);
         for _ in 0..moves {
             cluster.await_agreement();
+            let before = done.load(Ordering::Relaxed);
+            eventually("clients call between two moves", || {
+                (done.load(Ordering::Relaxed) >= before + 50).then_some(())
+            });
             let (tag, from, to) = owners.next_move(&mut numbers);
             move_slot(cluster, tag, from, to, &mut answers);
         }
@@ -386,7 +391,8 @@ fn migrate_under_load(name: &str, moves: u64, move_slot: MoveSlot) -> Redirectio
     cluster.assert_replicas_agree();
     assert!(tally.limited > 0 && tally.refunded > 0);
     println!(
-        "{name}: {moves} moves, {} units, {answers:?}",
+        "{name}: {moves} moves, {} calls, {} units, {answers:?}",
+        done.into_inner(),
         tally.units()
     );
     answers
