@@ -19,6 +19,10 @@ use super::text::Text;
 /// The oldest server that has all that the module calls, as the server numbers its versions.
 const OLDEST_SERVER: c_int = 0x0007_0000;
 
+/// What lets Valkey 9 move whole slots (`CLUSTER MIGRATESLOTS`) while the module is loaded, which the
+/// bindings have no name for. Other servers give the bit no meaning.
+const HANDLE_ATOMIC_SLOT_MIGRATION: c_int = 1 << 5;
+
 /// The commands that a call's effects are propagated as, each with words that fit it.
 const EFFECTS: [&[&str]; 6] = [
     &["ZADD", "key", "1", "member"],
@@ -75,9 +79,12 @@ impl<'a> Loading<'a> {
         loading.check_effects()?;
         let options =
             ModuleOptions::NO_IMPLICIT_SIGNAL_MODIFIED | ModuleOptions::HANDLE_REPL_ASYNC_LOAD;
+        let options = options.bits() | HANDLE_ATOMIC_SLOT_MIGRATION;
         // SAFETY: the context is that of loading. Keys are signalled as changed by the module, and
-        // it keeps nothing outside keys that a replica's loading could invalidate.
-        unsafe { api!(RedisModule_SetModuleOptions(ctx.raw, options.bits())) };
+        // it keeps nothing outside keys that a replica's loading could invalidate, or that could
+        // name a slot's keys before they have all arrived: it opens those of the caller, and no
+        // others.
+        unsafe { api!(RedisModule_SetModuleOptions(ctx.raw, options)) };
         Ok(loading)
     }
 

@@ -13,6 +13,7 @@ mod cluster;
 mod durability;
 mod failover;
 mod hostile;
+mod load;
 mod mutation;
 mod replication;
 mod situations;
