@@ -11,7 +11,6 @@ use crate::limiter::units::{Cost, Timestamp};
 use crate::limiter::{Call, Foreign};
 use crate::server::{
     Args, Argument, Command, Context, CounterKey, Error, Key, KeyUse, Keys, Kind, LogKey, Manual,
-    Word,
 };
 use crate::settings::limits_are_enforced;
 use crate::stats::STATS;
@@ -61,8 +60,10 @@ impl Command for All {
         let request = arguments::parse_all(args.from(1))?;
         let names = args.words(2, request.clauses.len());
         let (over, answers) = {
-            let mut keys = open(ctx, names.clone(), &request.clauses)?;
-            let mut call = read(ctx.now(), &mut keys, request.options.cost())?;
+            let open = names.clone().map(|name| Key::open(ctx, name));
+            let mut keys = open.collect::<Vec<_>>();
+            let mut limiters = limiters(&mut keys, &request.clauses)?;
+            let mut call = read(ctx.now(), &mut limiters, request.options.cost())?;
             let over = call.is_over();
             let record = is_recorded(ctx, over, &request.options)?;
             let answers = call.settle(record)?.into_iter().map(Answer::new);
@@ -84,18 +85,16 @@ impl Command for All {
 }
 
 /// An open key of either kind, with what a clause says of it.
-enum Limited<'a> {
-    Log(LogKey<'a>, &'a Tiers),
-    Counter(CounterKey<'a>, &'a Tiers, Shape),
+enum Limited<'k, 'a> {
+    Log(LogKey<'k, 'a>, &'k Tiers),
+    Counter(CounterKey<'k, 'a>, &'k Tiers, Shape),
 }
 
-fn open<'a>(
-    ctx: Context<'a>,
-    names: impl Iterator<Item = Word<'a>>,
-    clauses: &'a [Clause],
-) -> Result<Vec<Limited<'a>>, Error> {
-    let keys = names.zip(clauses).map(|(name, clause)| {
-        let key = Key::open(ctx, name);
+fn limiters<'k, 'a>(
+    keys: &'k mut [Key<'a>],
+    clauses: &'k [Clause],
+) -> Result<Vec<Limited<'k, 'a>>, Error> {
+    let limiters = keys.iter_mut().zip(clauses).map(|(key, clause)| {
         Ok(match clause.limiter {
             Limiter::Log => Limited::Log(LogKey::new(key)?, &clause.tiers),
             Limiter::Counter(shape) => {
@@ -103,16 +102,16 @@ fn open<'a>(
             }
         })
     });
-    keys.collect()
+    limiters.collect()
 }
 
 fn read<'a>(
     now: Timestamp,
-    keys: &'a mut [Limited<'_>],
+    limiters: &'a mut [Limited<'_, '_>],
     cost: Cost,
 ) -> Result<AllCall<'a>, Foreign> {
-    let calls = keys.iter_mut().map(|key| {
-        Ok(match key {
+    let calls = limiters.iter_mut().map(|limiter| {
+        Ok(match limiter {
             Limited::Log(key, tiers) => {
                 Box::new(LogCall::read(key, now, tiers, cost)?) as Box<dyn Call>
             }

@@ -33,11 +33,13 @@ pub fn carry_out(
 ) -> Result<Answer, Error> {
     let over = call.is_over();
     let record = is_recorded(ctx, over, &request.options)?;
-    let answer = settle(now, request, call, record)?;
-    call.commit();
-    count(calls, over, &request.options);
-    count_fault(call);
-    Ok(answer)
+    let answer = settle(now, request, call, record);
+    if answer.is_ok() {
+        call.commit();
+        count(calls, over, &request.options);
+        count_fault(call);
+    }
+    answer
 }
 
 /// Whether a call is recorded that is over a limit or not.
@@ -81,7 +83,7 @@ pub fn settle(
     request: &Request,
     call: &mut impl Call,
     record: bool,
-) -> Result<Answer, Foreign> {
+) -> Result<Answer, Error> {
     let verdict = call.settle(record)?;
     let mut answer = Answer::new(verdict);
     if request.options.headers {

@@ -33,20 +33,24 @@ impl Command for Counter {
             Keyword::Buckets,
             Keyword::Strict,
         ];
-        let request = arguments::parse(args.from(2), &options)?;
+        let request = arguments::parse(args.from(2), &options);
+        let request = request.as_ref().map_err(Error::clone)?;
         let name = args.key()?;
         let answer = {
-            let mut key = CounterKey::new(Key::open(ctx, name))?;
+            let mut key = Key::open(ctx, name);
+            let mut counter = CounterKey::new(&mut key)?;
             let now = ctx.now();
             let mut call = CounterCall::read(
-                &mut key,
+                &mut counter,
                 now,
                 &request.tiers,
                 request.options.shape(),
                 request.options.cost(),
-            )?;
-            carry_out(ctx, now, &request, &mut call, &STATS.counter)?
+            );
+            let call = call.as_mut().map_err(|foreign| *foreign)?;
+            carry_out(ctx, now, request, call, &STATS.counter)
         };
+        let answer = answer.as_ref().map_err(Error::clone)?;
         answer.notify(ctx, name);
         answer.reply(ctx);
         Ok(())

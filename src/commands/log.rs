@@ -26,14 +26,18 @@ impl Command for Log {
 
     fn run(ctx: Context<'_>, args: Args<'_>) -> Result<(), Error> {
         let options = [Keyword::Cost, Keyword::Force, Keyword::Headers];
-        let request = arguments::parse(args.from(2), &options)?;
+        let request = arguments::parse(args.from(2), &options);
+        let request = request.as_ref().map_err(Error::clone)?;
         let name = args.key()?;
         let answer = {
-            let mut key = LogKey::new(Key::open(ctx, name))?;
+            let mut key = Key::open(ctx, name);
+            let mut log = LogKey::new(&mut key)?;
             let now = ctx.now();
-            let mut call = LogCall::read(&mut key, now, &request.tiers, request.options.cost())?;
-            carry_out(ctx, now, &request, &mut call, &STATS.log)?
+            let mut call = LogCall::read(&mut log, now, &request.tiers, request.options.cost());
+            let call = call.as_mut().map_err(|foreign| *foreign)?;
+            carry_out(ctx, now, request, call, &STATS.log)
         };
+        let answer = answer.as_ref().map_err(Error::clone)?;
         answer.notify(ctx, name);
         answer.reply(ctx);
         Ok(())

@@ -36,7 +36,7 @@ impl Command for Peek {
         ];
         let request = arguments::parse(args.from(2), &options)?;
         let (cost, shape) = (request.options.cost(), request.options.shape());
-        let key = Key::open_to_peek(ctx, args.key()?);
+        let mut key = Key::open_to_peek(ctx, args.key()?);
         let now = ctx.now();
         let answer = match key.holds() {
             Holds::SortedSet if request.options.name_a_shape() => {
@@ -45,13 +45,13 @@ impl Command for Peek {
                 ));
             }
             Holds::Hash => {
-                let mut key = CounterKey::new(key)?;
+                let mut key = CounterKey::new(&mut key)?;
                 let mut call = CounterCall::read(&mut key, now, &request.tiers, shape, cost)?;
                 settle(now, &request, &mut call, false)?
             }
             // A missing key answers the same as an empty log.
             Holds::SortedSet | Holds::Nothing | Holds::Other => {
-                let mut key = LogKey::new(key)?;
+                let mut key = LogKey::new(&mut key)?;
                 let mut call = LogCall::read(&mut key, now, &request.tiers, cost)?;
                 settle(now, &request, &mut call, false)?
             }

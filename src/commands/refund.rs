@@ -27,11 +27,11 @@ impl Command for Refund {
 
     fn run(ctx: Context<'_>, args: Args<'_>) -> Result<(), Error> {
         let units = arguments::parse_units(args.from(2).next())?.get();
-        let key = Key::open(ctx, args.key()?);
+        let mut key = Key::open(ctx, args.key()?);
         let refunded = if key.holds() == Holds::Hash {
-            counter::refund(&mut CounterKey::new(key)?, units)?
+            counter::refund(&mut CounterKey::new(&mut key)?, units)?
         } else {
-            log::refund(&mut LogKey::new(key)?, units)?
+            log::refund(&mut LogKey::new(&mut key)?, units)?
         };
         STATS.refunded_units.add(refunded);
         ctx.reply_integer(i64::try_from(refunded).unwrap_or(i64::MAX));

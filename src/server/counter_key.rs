@@ -17,16 +17,16 @@ use crate::limiter::units::Timestamp;
 
 /// An open key that holds a counter, or nothing yet.
 #[derive(Debug)]
-pub struct CounterKey<'a> {
-    key: Key<'a>,
+pub struct CounterKey<'k, 'a> {
+    key: &'k mut Key<'a>,
 }
 
-impl<'a> CounterKey<'a> {
+impl<'k, 'a> CounterKey<'k, 'a> {
     /// Takes the key as a counter's.
     ///
     /// # Errors
     /// [`Error::WrongType`] if it holds anything but a hash.
-    pub fn new(key: Key<'a>) -> Result<Self, Error> {
+    pub fn new(key: &'k mut Key<'a>) -> Result<Self, Error> {
         match key.holds() {
             Holds::Nothing | Holds::Hash => Ok(Self { key }),
             Holds::SortedSet | Holds::Other => Err(Error::WrongType),
@@ -74,7 +74,7 @@ impl<'a> CounterKey<'a> {
     }
 }
 
-impl CounterStore for CounterKey<'_> {
+impl CounterStore for CounterKey<'_, '_> {
     fn read(&mut self, division: Division) -> Result<Option<Buckets>, Foreign> {
         if self.key.holds() == Holds::Nothing {
             return Ok(None);

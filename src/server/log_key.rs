@@ -14,16 +14,16 @@ use crate::stats::STATS;
 
 /// An open key that holds a log, or nothing yet.
 #[derive(Debug)]
-pub struct LogKey<'a> {
-    key: Key<'a>,
+pub struct LogKey<'k, 'a> {
+    key: &'k mut Key<'a>,
 }
 
-impl<'a> LogKey<'a> {
+impl<'k, 'a> LogKey<'k, 'a> {
     /// Takes the key as a log's.
     ///
     /// # Errors
     /// [`Error::WrongType`] if it holds anything but a sorted set.
-    pub fn new(key: Key<'a>) -> Result<Self, Error> {
+    pub fn new(key: &'k mut Key<'a>) -> Result<Self, Error> {
         match key.holds() {
             Holds::Nothing | Holds::SortedSet => Ok(Self { key }),
             Holds::Hash | Holds::Other => Err(Error::WrongType),
@@ -35,7 +35,7 @@ impl<'a> LogKey<'a> {
         if self.key.holds() == Holds::Nothing {
             return None;
         }
-        let key = &mut self.key;
+        let key = &mut *self.key;
         // SAFETY: the key is open and held something; if it no longer does, the call fails.
         let status = unsafe {
             api!(RedisModule_ZsetFirstInScoreRange(
@@ -54,7 +54,7 @@ impl<'a> LogKey<'a> {
         if self.key.holds() == Holds::Nothing {
             return None;
         }
-        let key = &mut self.key;
+        let key = &mut *self.key;
         // SAFETY: as in `seek_first`.
         let status = unsafe {
             api!(RedisModule_ZsetLastInScoreRange(
@@ -70,7 +70,7 @@ impl<'a> LogKey<'a> {
 
     /// ZADD.
     fn add(&mut self, entry: Entry) {
-        let key = &mut self.key;
+        let key = &mut *self.key;
         let member = Text::new(key.ctx, &entry.member());
         // SAFETY: the key is open for writing; no flags are passed or asked for.
         let status = unsafe {
@@ -103,7 +103,7 @@ impl<'a> LogKey<'a> {
     /// ZREM.
     fn remove(&mut self, entries: &[Entry]) {
         type Few<T> = SmallVec<[T; 1]>;
-        let key = &mut self.key;
+        let key = &mut *self.key;
         let members = entries
             .iter()
             .map(|entry| Text::new(key.ctx, &entry.member()));
@@ -153,7 +153,7 @@ impl<'a> LogKey<'a> {
     }
 }
 
-impl LogStore for LogKey<'_> {
+impl LogStore for LogKey<'_, '_> {
     fn newest(&mut self) -> Result<Option<Entry>, Foreign> {
         self.seek_last(None).map_or(Ok(None), Cursor::entry)
     }
@@ -197,7 +197,7 @@ impl LogStore for LogKey<'_> {
             return;
         };
         let last = last.to_string();
-        let key = &self.key;
+        let key = &*self.key;
         // SAFETY: the cursor is given up before the set changes under it, and the set keeps its
         // newest entry, so that the open key stays good. The format fits the arguments (`!`
         // propagates): a string, a C string, and bytes with their number. The reply is ours to
