@@ -66,11 +66,14 @@ impl Command for All {
             let mut call = read(ctx.now(), &mut limiters, request.options.cost())?;
             let over = call.is_over();
             let record = is_recorded(ctx, over, &request.options)?;
-            let answers = call.settle(record)?.into_iter().map(Answer::new);
+            let answers = call.settle(record)?;
             call.commit();
             count(&STATS.all, over, &request.options);
             call.each().for_each(count_fault);
-            (over, answers.collect::<Vec<_>>())
+            (
+                over,
+                answers.into_iter().map(Answer::new).collect::<Vec<_>>(),
+            )
         };
         for (name, answer) in names.zip(&answers) {
             answer.notify(ctx, name);

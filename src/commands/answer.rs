@@ -12,9 +12,14 @@ use crate::stats::{Calls, STATS};
 /// What the caller is told.
 #[derive(Debug)]
 pub struct Answer {
-    verdict: Verdict,
+    /// Whether the call was over a limit.
+    limited: bool,
     /// Whether the caller is to turn the call away.
     refused: bool,
+    limit: u64,
+    remaining: u64,
+    retry_after: Wait,
+    reset_after: Millis,
     headers: Option<Vec<Header>>,
 }
 
@@ -87,16 +92,16 @@ pub fn settle(
     let verdict = call.settle(record)?;
     let mut answer = Answer::new(verdict);
     if request.options.headers {
-        let next_unit = next_unit(call, &verdict)?;
-        let headers = headers(&verdict, answer.refused, &request.tiers, now, next_unit);
+        let next_unit = next_unit(call, verdict)?;
+        let headers = headers(verdict, answer.refused, &request.tiers, now, next_unit);
         answer.headers = Some(headers);
     }
     Ok(answer)
 }
 
 /// Until one unit more than remains would fit the reported tier, where something is used of it.
-fn next_unit(call: &mut impl Call, verdict: &Verdict) -> Result<Option<Millis>, Foreign> {
-    let reported = &verdict.reported;
+fn next_unit(call: &mut impl Call, verdict: Verdict) -> Result<Option<Millis>, Foreign> {
+    let reported = verdict.reported;
     let Some(cost) = Cost::new(reported.remaining + 1) else {
         return Ok(None);
     };
@@ -113,15 +118,19 @@ impl Answer {
     /// What a caller is told of this verdict, without headers.
     pub fn new(verdict: Verdict) -> Self {
         Self {
-            verdict,
+            limited: verdict.limited,
             refused: verdict.limited && limits_are_enforced(),
+            limit: verdict.reported.tier.limit.get(),
+            remaining: verdict.reported.remaining,
+            retry_after: verdict.retry_after,
+            reset_after: verdict.reported.reset,
             headers: None,
         }
     }
 
     /// Tells subscribers if the call on the key `name`, which is closed, was over a limit.
     pub fn notify(&self, ctx: Context<'_>, name: Word<'_>) {
-        if self.verdict.limited {
+        if self.limited {
             ctx.notify_limited(name);
         }
     }
@@ -131,16 +140,15 @@ impl Answer {
     #[inline(always)]
     pub fn reply(&self, ctx: Context<'_>) {
         let integer = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-        let reported = &self.verdict.reported;
         ctx.reply_array(if self.headers.is_some() { 6 } else { 5 });
         ctx.reply_integer(self.refused.into());
-        ctx.reply_integer(integer(reported.tier.limit.get()));
-        ctx.reply_integer(integer(reported.remaining));
-        ctx.reply_integer(match self.verdict.retry_after {
+        ctx.reply_integer(integer(self.limit));
+        ctx.reply_integer(integer(self.remaining));
+        ctx.reply_integer(match self.retry_after {
             Wait::For(span) => integer(span.get()),
             Wait::Never => -1,
         });
-        ctx.reply_integer(integer(reported.reset.get()));
+        ctx.reply_integer(integer(self.reset_after.get()));
         if let Some(headers) = &self.headers {
             ctx.reply_map(headers.len());
             for (name, value) in headers {

@@ -16,7 +16,7 @@ pub type Header = (&'static str, String);
 /// others are those of draft-ietf-httpapi-ratelimit-headers-10. Seconds are rounded up, so that
 /// whoever waits them out is not early.
 pub fn headers(
-    verdict: &Verdict,
+    verdict: Verdict,
     refused: bool,
     tiers: &Tiers,
     now: Timestamp,
@@ -100,7 +100,7 @@ mod tests {
             retry_after,
         };
         let now = Timestamp::from_millis(1_767_323_045_000);
-        headers(&verdict, refused, &tiers, now, next_unit.map(Millis::new))
+        headers(verdict, refused, &tiers, now, next_unit.map(Millis::new))
     }
 
     #[test]

@@ -118,11 +118,12 @@ pub struct CounterMemory {
 }
 
 impl CounterStore for CounterMemory {
-    fn read(&mut self, division: Division) -> Result<Option<Buckets>, Foreign> {
-        let value = self.fields.get(division.field().as_slice());
-        value
-            .map(|value| Buckets::parse(value, division).ok_or(Foreign::Counter))
-            .transpose()
+    fn read(&mut self, division: Division, buckets: &mut Buckets) -> Result<bool, Foreign> {
+        match self.fields.get(division.field().as_slice()) {
+            None => Ok(false),
+            Some(value) if buckets.assign(value) => Ok(true),
+            Some(_) => Err(Foreign::Counter),
+        }
     }
 
     fn read_all(&mut self) -> Result<Vec<(Division, Buckets)>, Foreign> {

@@ -41,6 +41,14 @@ impl<T> PerTier<T> {
         std::iter::once(&mut self.first).chain(&mut self.rest)
     }
 
+    /// Makes one value of each.
+    pub fn map<U>(&self, mut make: impl FnMut(&T) -> U) -> PerTier<U> {
+        PerTier {
+            first: make(&self.first),
+            rest: self.rest.iter().map(make).collect(),
+        }
+    }
+
     /// Makes one value of each; stops at the first error.
     ///
     /// # Errors

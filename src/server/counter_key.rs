@@ -75,16 +75,15 @@ impl<'k, 'a> CounterKey<'k, 'a> {
 }
 
 impl CounterStore for CounterKey<'_, '_> {
-    fn read(&mut self, division: Division) -> Result<Option<Buckets>, Foreign> {
+    fn read(&mut self, division: Division, buckets: &mut Buckets) -> Result<bool, Foreign> {
         if self.key.holds() == Holds::Nothing {
-            return Ok(None);
+            return Ok(false);
         }
         match self.get(division) {
-            Some(value) => Buckets::parse(value.bytes(), division)
-                .map(Some)
-                .ok_or(Foreign::Counter),
+            Some(value) if buckets.assign(value.bytes()) => Ok(true),
+            Some(_) => Err(Foreign::Counter),
             // A hash without the field may still be anybody's.
-            None => self.scan(SAMPLE).map(|_| None),
+            None => self.scan(SAMPLE).map(|_| false),
         }
     }
 

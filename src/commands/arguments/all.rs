@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::iter::Peekable;
 
 use super::values::parse_numkeys;
-use super::{Keyword, Options, argument, end, take_options, take_tiers};
+use super::{Keyword, Options, argument, end, take_more_tiers, take_options, take_tier};
 use crate::limiter::counter::Shape;
 use crate::limiter::tier::Tiers;
 use crate::server::{Error, Quoted};
@@ -93,4 +93,11 @@ fn take_clause<'a>(
         limiter: Limiter::Counter(options.shape()),
         tiers,
     }))
+}
+
+/// Takes one tier, and all that follow.
+fn take_tiers<'a>(words: &mut Peekable<impl Iterator<Item = &'a [u8]>>) -> Result<Tiers, Error> {
+    let mut tiers = Tiers::new(take_tier(words)?);
+    take_more_tiers(words, &mut tiers)?;
+    Ok(tiers)
 }

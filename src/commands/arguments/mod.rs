@@ -95,17 +95,22 @@ pub fn parse<'a>(
     known: &[Keyword],
 ) -> Result<Request, Error> {
     let mut words = words.peekable();
-    let tiers = take_tiers(&mut words)?;
-    let mut options = Options::default();
-    take_options(&mut words, known, &mut options)?;
+    let mut request = Request {
+        tiers: Tiers::new(take_tier(&mut words)?),
+        options: Options::default(),
+    };
+    take_more_tiers(&mut words, &mut request.tiers)?;
+    take_options(&mut words, known, &mut request.options)?;
     end(words.next())?;
-    Ok(Request { tiers, options })
+    Ok(request)
 }
 
-/// Takes one tier, and all that follow.
+/// Takes the tiers that follow the first.
 #[inline(always)]
-fn take_tiers<'a>(words: &mut Peekable<impl Iterator<Item = &'a [u8]>>) -> Result<Tiers, Error> {
-    let mut tiers = Tiers::new(take_tier(words)?);
+fn take_more_tiers<'a>(
+    words: &mut Peekable<impl Iterator<Item = &'a [u8]>>,
+    tiers: &mut Tiers,
+) -> Result<(), Error> {
     while words.peek().is_some_and(|word| begins_tier(word)) {
         let tier = take_tier(words)?;
         tiers.push(tier).map_err(|error| match error {
@@ -119,7 +124,7 @@ fn take_tiers<'a>(words: &mut Peekable<impl Iterator<Item = &'a [u8]>>) -> Resul
             )),
         })?;
     }
-    Ok(tiers)
+    Ok(())
 }
 
 #[inline(always)]

@@ -1,6 +1,6 @@
 //! One window's counts and their spelling as a hash field.
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::limiter::decimal::{self, Text};
 use crate::limiter::units::Window;
@@ -97,21 +97,30 @@ impl Buckets {
     pub fn empty(division: Division, index: u64) -> Self {
         Self {
             index,
-            counts: (0..=division.buckets()).map(|_| 0).collect(),
+            counts: smallvec![0; capacity(division)],
         }
     }
 
     /// Reads a value that [`Buckets::value`] spelled for this division.
     pub fn parse(value: &[u8], division: Division) -> Option<Self> {
+        let mut buckets = Self::empty(division, 0);
+        buckets.assign(value).then_some(buckets)
+    }
+
+    /// Becomes what a value spells, if it is one of as many counts; says whether it is.
+    pub fn assign(&mut self, value: &[u8]) -> bool {
+        self.take_from(value).is_some_and(<[u8]>::is_empty)
+    }
+
+    /// Takes what `value` spells, and leaves the rest of it; `None` where it spells something else.
+    fn take_from<'a>(&mut self, value: &'a [u8]) -> Option<&'a [u8]> {
         let mut rest = value;
-        let index = decimal::take(&mut rest)?;
-        let mut counts = Counts::new();
-        for _ in 0..=division.buckets() {
+        self.index = decimal::take(&mut rest)?;
+        for count in &mut self.counts {
             rest = rest.strip_prefix(b":")?;
-            let count = decimal::take(&mut rest)?;
-            counts.push((count <= MAX_COUNT).then_some(count)?);
+            *count = decimal::take(&mut rest).filter(|count| *count <= MAX_COUNT)?;
         }
-        rest.is_empty().then_some(Self { index, counts })
+        Some(rest)
     }
 
     /// The value `<index>:<count>:…`, newest count first.
@@ -186,6 +195,11 @@ impl Buckets {
     }
 }
 
+/// How many counts a division keeps.
+fn capacity(division: Division) -> usize {
+    usize::try_from(division.buckets()).map_or(0, |buckets| buckets + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::{BucketCount, Buckets, Counts, Division, MAX_BUCKETS, MAX_COUNT};
@@ -240,8 +254,7 @@ mod tests {
         ) {
             let division = division(window, buckets);
             prop_assert_eq!(Division::parse(&division.field()), Some(division));
-            let capacity = usize::try_from(division.buckets() + 1).unwrap();
-            let counts: Counts = seed.into_iter().take(capacity).collect();
+            let counts: Counts = seed.into_iter().take(super::capacity(division)).collect();
             let written = Buckets { index, counts };
             prop_assert_eq!(Buckets::parse(&written.value(), division), Some(written));
         }

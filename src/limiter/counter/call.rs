@@ -33,38 +33,38 @@ struct Field {
 }
 
 impl Field {
-    #[inline(always)]
-    fn read<S: CounterStore>(
-        store: &mut S,
-        now: Timestamp,
-        tier: Tier,
-        shape: Shape,
-    ) -> Result<Self, Foreign> {
+    /// A tier of which nothing is recorded.
+    fn empty(now: Timestamp, tier: Tier, shape: Shape) -> Self {
         let division = Division::new(tier.window, shape.buckets);
         let ticks = division.ticks(now);
-        let current = division.bucket(ticks);
-        let stored = store.read(division)?;
-        let mut field = Self {
+        Self {
             tier,
             division,
-            begun: stored
-                .as_ref()
-                .is_none_or(|stored| stored.index() < current),
-            buckets: stored.unwrap_or_else(|| Buckets::empty(division, current)),
+            buckets: Buckets::empty(division, division.bucket(ticks)),
             ticks,
             strict: shape.strict,
+            begun: true,
             healed: false,
-        };
-        let newest = division.start(field.buckets.index());
-        if newest > division.ticks(now + tier.window) {
-            field.buckets.gather(current);
-            field.healed = true;
-        } else if newest > ticks {
-            field.ticks = newest;
-        } else {
-            field.buckets.advance(current);
         }
-        Ok(field)
+    }
+
+    /// Takes in what is recorded, as it stands at `now`.
+    fn read<S: CounterStore>(&mut self, store: &mut S, now: Timestamp) -> Result<(), Foreign> {
+        let current = self.buckets.index();
+        if !store.read(self.division, &mut self.buckets)? {
+            return Ok(());
+        }
+        self.begun = self.buckets.index() < current;
+        let newest = self.division.start(self.buckets.index());
+        if newest > self.division.ticks(now + self.tier.window) {
+            self.buckets.gather(current);
+            self.healed = true;
+        } else if newest > self.ticks {
+            self.ticks = newest;
+        } else {
+            self.buckets.advance(current);
+        }
+        Ok(())
     }
 
     fn estimate(&self) -> Estimate<'_> {
@@ -108,18 +108,19 @@ impl<'a, S: CounterStore> CounterCall<'a, S> {
         shape: Shape,
         cost: Cost,
     ) -> Result<Self, Foreign> {
-        let fields = tiers
-            .each()
-            .try_map(|tier| Field::read(store, now, *tier, shape))?;
-        let over = fields.any(|field| field.estimate().is_over(field.tier.limit, cost));
-        Ok(Self {
+        let mut call = Self {
             store,
             now,
             cost,
-            fields,
-            over,
+            fields: tiers.each().map(|tier| Field::empty(now, *tier, shape)),
+            over: false,
             recorded: false,
-        })
+        };
+        for field in call.fields.iter_mut() {
+            field.read(call.store, now)?;
+            call.over |= field.estimate().is_over(field.tier.limit, cost);
+        }
+        Ok(call)
     }
 
     /// Keeps the counter until its last bucket stops to matter.

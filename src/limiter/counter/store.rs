@@ -8,11 +8,12 @@ use crate::limiter::units::Timestamp;
 ///
 /// Every write is done and propagated at once; none can fail.
 pub trait CounterStore {
-    /// What is recorded of a window divided so.
+    /// Gives `buckets`, which are of a window divided so, the counts that are recorded of it; `false`
+    /// where none are.
     ///
     /// # Errors
     /// [`Foreign`] when what stands there, or beside it, was not written by a counter.
-    fn read(&mut self, division: Division) -> Result<Option<Buckets>, Foreign>;
+    fn read(&mut self, division: Division, buckets: &mut Buckets) -> Result<bool, Foreign>;
 
     /// All windows, however divided.
     ///
