@@ -53,10 +53,14 @@ impl LogStore for LogMemory {
         self.read(first)
     }
 
-    fn last_before(&mut self, time: Timestamp) -> Result<Option<Entry>, Foreign> {
-        let mut earlier = self.entries.range(..(time.as_millis(), 0, 0));
-        let last = earlier.next_back().copied();
-        self.read(last)
+    fn newest_first(&mut self, mut visit: impl FnMut(Entry) -> bool) -> Result<(), Foreign> {
+        for found in self.entries.clone().into_iter().rev() {
+            let entry = self.read(Some(found))?;
+            if entry.is_none_or(|entry| !visit(entry)) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn len(&self) -> usize {

@@ -1,5 +1,7 @@
 //! A log in a sorted set: score = time in ms, member = `<total>:<cost>`.
 
+use std::slice;
+
 use redis_module::raw::RedisModuleString;
 use smallvec::SmallVec;
 
@@ -11,6 +13,9 @@ use crate::limiter::Foreign;
 use crate::limiter::log::{Entry, LogStore};
 use crate::limiter::units::Timestamp;
 use crate::stats::STATS;
+
+/// Above this many entries a range is removed instead of each.
+const MANY: usize = 64;
 
 /// An open key that holds a log, or nothing yet.
 #[derive(Debug)]
@@ -49,8 +54,8 @@ impl<'k, 'a> LogKey<'k, 'a> {
         (status == OK).then_some(Cursor { key })
     }
 
-    /// Points the cursor at the last element of all, or before `below`.
-    fn seek_last(&mut self, below: Option<f64>) -> Option<Cursor<'_, 'a>> {
+    /// Points the cursor at the last element.
+    fn seek_last(&mut self) -> Option<Cursor<'_, 'a>> {
         if self.key.holds() == Holds::Nothing {
             return None;
         }
@@ -60,9 +65,9 @@ impl<'k, 'a> LogKey<'k, 'a> {
             api!(RedisModule_ZsetLastInScoreRange(
                 key.raw(),
                 f64::NEG_INFINITY,
-                below.unwrap_or(f64::INFINITY),
+                f64::INFINITY,
                 0,
-                below.is_some().into()
+                0
             ))
         };
         (status == OK).then_some(Cursor { key })
@@ -98,6 +103,51 @@ impl<'k, 'a> LogKey<'k, 'a> {
             ));
         }
         key.changed(Change::Added);
+    }
+
+    /// Removes the newest entries, which stand newest first: ZREM, and where they are many
+    /// ZREMRANGEBYSCORE, which takes less time, for all but the oldest of them.
+    fn remove_newest(&mut self, entries: &[Entry]) {
+        match entries {
+            // Of two entries with the same time, which no log writes, a range parts neither.
+            [.., next, oldest] if entries.len() > MANY && next.time > oldest.time => {
+                let after = format!("({}", oldest.time.as_millis());
+                match self.remove_range(&after, "+inf") {
+                    Some(_) => self.remove(slice::from_ref(oldest)),
+                    None => self.remove(entries),
+                }
+            }
+            few => self.remove(few),
+        }
+    }
+
+    /// ZREMRANGEBYSCORE of a part of the set, which keeps an element. How many there were, if the
+    /// server does not refuse.
+    fn remove_range(&mut self, first: &str, last: &str) -> Option<u64> {
+        let key = &*self.key;
+        // SAFETY: the cursor is given up before the set changes under it, and the set keeps an
+        // element, so that the open key stays good. The format fits the arguments (`!`
+        // propagates): a string, and twice bytes with their number. The reply is ours to free; it is
+        // null if the server refuses, and then nothing was changed.
+        unsafe {
+            api!(RedisModule_ZsetRangeStop(key.raw()));
+            let reply = api!(RedisModule_Call(
+                key.ctx.raw,
+                c"ZREMRANGEBYSCORE".as_ptr(),
+                c"!sbb".as_ptr(),
+                key.name.raw,
+                first.as_ptr(),
+                first.len(),
+                last.as_ptr(),
+                last.len()
+            ));
+            if reply.is_null() {
+                return None;
+            }
+            let removed = api!(RedisModule_CallReplyInteger(reply));
+            api!(RedisModule_FreeCallReply(reply));
+            u64::try_from(removed).ok()
+        }
     }
 
     /// ZREM.
@@ -155,17 +205,28 @@ impl<'k, 'a> LogKey<'k, 'a> {
 
 impl LogStore for LogKey<'_, '_> {
     fn newest(&mut self) -> Result<Option<Entry>, Foreign> {
-        self.seek_last(None).map_or(Ok(None), Cursor::entry)
+        match self.seek_last() {
+            Some(mut cursor) => cursor.entry(),
+            None => Ok(None),
+        }
     }
 
     fn first_after(&mut self, time: Timestamp) -> Result<Option<Entry>, Foreign> {
-        self.seek_first(score(time), f64::INFINITY)
-            .map_or(Ok(None), Cursor::entry)
+        match self.seek_first(score(time), f64::INFINITY) {
+            Some(mut cursor) => cursor.entry(),
+            None => Ok(None),
+        }
     }
 
-    fn last_before(&mut self, time: Timestamp) -> Result<Option<Entry>, Foreign> {
-        self.seek_last(Some(score(time)))
-            .map_or(Ok(None), Cursor::entry)
+    fn newest_first(&mut self, mut visit: impl FnMut(Entry) -> bool) -> Result<(), Foreign> {
+        let Some(mut cursor) = self.seek_last() else {
+            return Ok(());
+        };
+        while let Some(entry) = cursor.entry()?
+            && visit(entry)
+            && cursor.retreat()
+        {}
+        Ok(())
     }
 
     fn len(&self) -> usize {
@@ -189,35 +250,13 @@ impl LogStore for LogKey<'_, '_> {
         if let Some(new) = new {
             self.add(new);
         }
-        self.remove(old);
+        self.remove_newest(old);
     }
 
     fn trim(&mut self, count: usize) {
-        let Some(last) = self.score_through(count) else {
-            return;
-        };
-        let last = last.to_string();
-        let key = &*self.key;
-        // SAFETY: the cursor is given up before the set changes under it, and the set keeps its
-        // newest entry, so that the open key stays good. The format fits the arguments (`!`
-        // propagates): a string, a C string, and bytes with their number. The reply is ours to
-        // free; it is null if the server refuses, and then nothing was changed.
-        unsafe {
-            api!(RedisModule_ZsetRangeStop(key.raw()));
-            let reply = api!(RedisModule_Call(
-                key.ctx.raw,
-                c"ZREMRANGEBYSCORE".as_ptr(),
-                c"!scb".as_ptr(),
-                key.name.raw,
-                c"-inf".as_ptr(),
-                last.as_ptr(),
-                last.len()
-            ));
-            if !reply.is_null() {
-                let removed = api!(RedisModule_CallReplyInteger(reply));
-                STATS.trimmed_entries.add(removed.try_into().unwrap_or(0));
-                api!(RedisModule_FreeCallReply(reply));
-            }
+        if let Some(last) = self.score_through(count) {
+            let removed = self.remove_range("-inf", &last.to_string());
+            STATS.trimmed_entries.add(removed.unwrap_or(0));
         }
     }
 
@@ -256,7 +295,7 @@ impl<'a> Cursor<'_, 'a> {
         }
     }
 
-    fn entry(mut self) -> Result<Option<Entry>, Foreign> {
+    fn entry(&mut self) -> Result<Option<Entry>, Foreign> {
         match self.element() {
             None => Ok(None),
             Some((score, member)) => Entry::parse(score, member.bytes())
@@ -274,6 +313,12 @@ impl<'a> Cursor<'_, 'a> {
     fn advance(&mut self) -> bool {
         // SAFETY: the key has a cursor.
         unsafe { api!(RedisModule_ZsetRangeNext(self.key.raw())) == 1 }
+    }
+
+    /// Moves back; `false`, and no move, where the range begins.
+    fn retreat(&mut self) -> bool {
+        // SAFETY: the key has a cursor.
+        unsafe { api!(RedisModule_ZsetRangePrev(self.key.raw())) == 1 }
     }
 }
 

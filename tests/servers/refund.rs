@@ -270,6 +270,49 @@ fn replicas_and_the_append_only_file_get_effects() {
     assert_eq!(state(&mut con), state(&mut replica.connect()));
 }
 
+/// So many entries are removed as a range, all but the one that is taken from in part.
+#[test]
+fn a_refund_of_many_entries_is_a_few_effects() {
+    let primary = Setup::new()
+        .line("appendonly yes")
+        .line("appendfsync always")
+        .start();
+    let replica = Setup::new().without_module().replica_of(&primary).start();
+    let mut con = primary.connect();
+    let start = now(&mut con) - 1000;
+    let mut fill = redis::cmd("ZADD");
+    fill.arg("log");
+    for entry in 1..=500 {
+        fill.arg(start + entry).arg(format!("{}:2", entry * 2));
+    }
+    fill.query::<i64>(&mut con).unwrap();
+    run::<i64>(&mut con, "PEXPIRE", &["log", "86400000"]);
+    let written = primary.append_only_file().len();
+    assert_eq!(refund(&mut con, "log", 301), 301);
+    let effects = primary.append_only_file().split_off(written);
+    let time = |entry: i64| (start + entry).to_string();
+    assert_eq!(
+        effects,
+        [
+            vec!["ZADD", "log", &time(350), "699:1"],
+            vec![
+                "ZREMRANGEBYSCORE",
+                "log",
+                &format!("({}", time(350)),
+                "+inf"
+            ],
+            vec!["ZREM", "log", "700:2"],
+        ]
+    );
+    let left = entries(&mut con, "log");
+    assert_eq!(left.len(), 350);
+    assert_eq!(left[349], ("699:1".to_owned(), start + 350));
+    assert_eq!(refund(&mut con, "log", 1000), 699);
+    assert_eq!(run::<i64>(&mut con, "EXISTS", &["log"]), 0);
+    primary.wait_for(&replica);
+    assert_eq!(state(&mut con), state(&mut replica.connect()));
+}
+
 #[test]
 fn only_a_refund_that_takes_is_a_change() {
     let server = Server::start();

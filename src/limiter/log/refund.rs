@@ -15,11 +15,7 @@ pub fn refund<S: LogStore>(store: &mut S, units: u64) -> Result<u64, Foreign> {
     let mut wanted = units;
     let mut taken = Vec::new();
     let mut remainder = None;
-    let mut next = store.newest()?;
-    while let Some(entry) = next
-        && wanted > 0
-        && taken.len() < MOST_ENTRIES
-    {
+    store.newest_first(|entry| {
         taken.push(entry);
         if entry.cost > wanted {
             remainder = Some(Entry {
@@ -30,9 +26,9 @@ pub fn refund<S: LogStore>(store: &mut S, units: u64) -> Result<u64, Foreign> {
             wanted = 0;
         } else {
             wanted -= entry.cost;
-            next = store.last_before(entry.time)?;
         }
-    }
+        wanted > 0 && taken.len() < MOST_ENTRIES
+    })?;
     if !taken.is_empty() {
         store.replace(&taken, remainder);
     }

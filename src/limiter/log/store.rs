@@ -20,11 +20,11 @@ pub trait LogStore {
     /// As for [`LogStore::newest`].
     fn first_after(&mut self, time: Timestamp) -> Result<Option<Entry>, Foreign>;
 
-    /// The latest entry earlier than `time`.
+    /// Shows the entries to `visit`, newest first, while it asks for more.
     ///
     /// # Errors
     /// As for [`LogStore::newest`].
-    fn last_before(&mut self, time: Timestamp) -> Result<Option<Entry>, Foreign>;
+    fn newest_first(&mut self, visit: impl FnMut(Entry) -> bool) -> Result<(), Foreign>;
 
     /// How many entries there are.
     fn len(&self) -> usize;
@@ -35,7 +35,8 @@ pub trait LogStore {
     /// Adds an entry later than all others.
     fn append(&mut self, entry: Entry);
 
-    /// Puts `new`, if there is one, in the place of `old`, which are there, one or more.
+    /// Puts `new`, if there is one, in the place of `old`: the newest entries, one or more, newest
+    /// first.
     fn replace(&mut self, old: &[Entry], new: Option<Entry>);
 
     /// Removes the oldest `count` entries, which are not all.
