@@ -1,6 +1,7 @@
 //! Stores in memory, for tests.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 
 use super::Foreign;
 use super::counter::{Buckets, CounterStore, Division};
@@ -30,6 +31,20 @@ impl LogMemory {
             .insert((entry.time.as_millis(), entry.total, entry.cost));
     }
 
+    fn show<'a>(
+        &mut self,
+        entries: impl Iterator<Item = &'a (i64, u64, u64)>,
+        mut visit: impl FnMut(Entry) -> bool,
+    ) -> Result<(), Foreign> {
+        for entry in entries {
+            let entry = self.read(Some(*entry))?;
+            if entry.is_none_or(|entry| !visit(entry)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     fn read(&mut self, found: Option<(i64, u64, u64)>) -> Result<Option<Entry>, Foreign> {
         if let Some(left) = &mut self.reads_left {
             *left = left.checked_sub(1).ok_or(Foreign::Log)?;
@@ -53,14 +68,22 @@ impl LogStore for LogMemory {
         self.read(first)
     }
 
-    fn newest_first(&mut self, mut visit: impl FnMut(Entry) -> bool) -> Result<(), Foreign> {
-        for found in self.entries.clone().into_iter().rev() {
-            let entry = self.read(Some(found))?;
-            if entry.is_none_or(|entry| !visit(entry)) {
-                break;
-            }
-        }
-        Ok(())
+    fn oldest_first(
+        &mut self,
+        time: Timestamp,
+        visit: impl FnMut(Entry) -> bool,
+    ) -> Result<(), Foreign> {
+        let later = self.entries.split_off(&(time.as_millis() + 1, 0, 0));
+        let shown = self.show(later.iter(), visit);
+        self.entries.extend(later);
+        shown
+    }
+
+    fn newest_first(&mut self, visit: impl FnMut(Entry) -> bool) -> Result<(), Foreign> {
+        let entries = mem::take(&mut self.entries);
+        let shown = self.show(entries.iter().rev(), visit);
+        self.entries = entries;
+        shown
     }
 
     fn len(&self) -> usize {

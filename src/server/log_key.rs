@@ -218,6 +218,21 @@ impl LogStore for LogKey<'_, '_> {
         }
     }
 
+    fn oldest_first(
+        &mut self,
+        time: Timestamp,
+        mut visit: impl FnMut(Entry) -> bool,
+    ) -> Result<(), Foreign> {
+        let Some(mut cursor) = self.seek_first(score(time), f64::INFINITY) else {
+            return Ok(());
+        };
+        while let Some(entry) = cursor.entry()?
+            && visit(entry)
+            && cursor.advance()
+        {}
+        Ok(())
+    }
+
     fn newest_first(&mut self, mut visit: impl FnMut(Entry) -> bool) -> Result<(), Foreign> {
         let Some(mut cursor) = self.seek_last() else {
             return Ok(());

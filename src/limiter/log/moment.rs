@@ -167,20 +167,23 @@ impl Moment {
         let base = oldest.total_before();
         let newest = self.newest.map_or(oldest.time, |newest| newest.time);
 
-        let mut entry = oldest;
-        for _ in 0..WALK {
-            if entry.total.wrapping_sub(base) >= units {
-                return Ok(entry.time);
-            }
-            match store.first_after(entry.time)? {
-                Some(next) => entry = next,
-                None => return Ok(newest),
-            }
+        let through = |entry: Entry| entry.total.wrapping_sub(base);
+        let mut walked = oldest;
+        if through(oldest) < units {
+            let mut left = WALK;
+            store.oldest_first(oldest.time, |entry| {
+                walked = entry;
+                left -= 1;
+                through(entry) < units && left > 0
+            })?;
+        }
+        if through(walked) >= units {
+            return Ok(walked.time);
         }
 
         // The sum up to `short` is too small, that up to `enough` is not. Steady traffic is found at
         // once by its proportions; every other step halves, so that no traffic takes long.
-        let mut short = (oldest.time, oldest.cost);
+        let mut short = (walked.time, through(walked));
         let mut enough = (newest, used);
         for step in 0_u32.. {
             let middle = if step.is_multiple_of(2) {
@@ -197,7 +200,7 @@ impl Moment {
                 break;
             };
             let through_middle = next.total_before().wrapping_sub(base);
-            let through_next = next.total.wrapping_sub(base);
+            let through_next = through(next);
             if through_middle >= units {
                 enough = (middle, through_middle);
             } else if through_next >= units {

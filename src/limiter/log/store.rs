@@ -20,6 +20,16 @@ pub trait LogStore {
     /// As for [`LogStore::newest`].
     fn first_after(&mut self, time: Timestamp) -> Result<Option<Entry>, Foreign>;
 
+    /// Shows the entries later than `time` to `visit`, oldest first, while it asks for more.
+    ///
+    /// # Errors
+    /// As for [`LogStore::newest`].
+    fn oldest_first(
+        &mut self,
+        time: Timestamp,
+        visit: impl FnMut(Entry) -> bool,
+    ) -> Result<(), Foreign>;
+
     /// Shows the entries to `visit`, newest first, while it asks for more.
     ///
     /// # Errors
