@@ -83,6 +83,7 @@ accuracy: ## Measure how exact each limiter is, and write docs/ACCURACY.md
 
 bench: ## Measure how fast it is, and write docs/BENCHMARKS.md (QUICK=1: only print; SERVERS, ROUNDS)
 	@$(MAKE) --no-print-directory setup build
+	@scripts/setup-system guard
 	cargo build --release --locked --example bench
 	@scripts/bench $(LOADING)
 

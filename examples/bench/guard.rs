@@ -4,10 +4,12 @@
 use std::error::Error;
 use std::fmt::Write as _;
 use std::fs;
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::host::{ENDLESS, Expected, Host, fill_log, keys};
+use crate::results::Results;
 use crate::support::{Setup, info_number, now};
 use crate::wire::Batch;
 
@@ -25,7 +27,7 @@ const TOLERANCE: f64 = 0.15;
 const DAY: u64 = 86_400_000;
 
 /// What is guarded, and the plain command that it is measured by.
-const GUARDED: [(&str, &str); 6] = [
+pub const GUARDED: [(&str, &str); 6] = [
     ("COUNTER admitted", "HINCRBY"),
     ("COUNTER limited", "INCR"),
     ("LOG admitted", "ZADD"),
@@ -33,6 +35,48 @@ const GUARDED: [(&str, &str); 6] = [
     ("PEEK", "INCR"),
     ("ALL", "ZADD"),
 ];
+
+/// What the whole server takes, and of that the module's own code.
+#[derive(Debug, Clone, Copy)]
+struct Instructions {
+    all: f64,
+    own: f64,
+}
+
+impl Instructions {
+    /// From a file in callgrind's format: costs stand in lines that begin with a position, below the
+    /// object that they belong to. The line after `calls=` is what a callee takes, and counted there.
+    fn read(text: &str) -> Result<Self, Box<dyn Error>> {
+        let module = Setup::module_file();
+        let module = module.file_name().and_then(|name| name.to_str());
+        let module = module.ok_or("the module's file has no name")?;
+        let mut module_id = None;
+        let (mut all, mut own) = (0.0, 0.0);
+        let (mut in_module, mut of_callee) = (false, false);
+        for line in text.lines() {
+            // `ob=(3) /path` the first time, then `ob=(3)`; `cob=` names a callee's.
+            if let Some((kind @ ("ob" | "cob"), object)) = line.split_once('=') {
+                let (id, path) = object.split_once(' ').unwrap_or((object, ""));
+                if path.ends_with(module) {
+                    module_id = Some(id.to_owned());
+                }
+                if kind == "ob" {
+                    in_module = module_id.as_deref() == Some(id);
+                }
+            } else if line.starts_with("calls=") {
+                of_callee = true;
+            } else if line.starts_with(|c: char| c.is_ascii_digit() || "+-*".contains(c))
+                && !mem::take(&mut of_callee)
+            {
+                let cost = line.split(' ').nth(1).ok_or("a line without a cost")?;
+                let cost: f64 = cost.parse()?;
+                all += cost;
+                own += if in_module { cost } else { 0.0 };
+            }
+        }
+        Ok(Self { all, own })
+    }
+}
 
 /// A server under valgrind.
 struct Counted {
@@ -53,7 +97,7 @@ impl Counted {
     }
 
     /// Instructions since this was asked last.
-    fn instructions(&mut self) -> Result<f64, Box<dyn Error>> {
+    fn instructions(&mut self) -> Result<Instructions, Box<dyn Error>> {
         let before = self.dumps()?.len();
         let output = self.vgdb.output()?;
         let dumps = self.dumps()?;
@@ -61,12 +105,7 @@ impl Counted {
         let Some((_, file)) = latest else {
             return Err(format!("valgrind did not write its counters: {output:?}").into());
         };
-        let text = fs::read_to_string(file)?;
-        let total = text
-            .lines()
-            .find_map(|line| line.strip_prefix("totals: "))
-            .ok_or("no totals in callgrind's file")?;
-        Ok(total.trim().parse()?)
+        Instructions::read(&fs::read_to_string(file)?)
     }
 
     /// The files that callgrind has written, by number.
@@ -83,12 +122,35 @@ impl Counted {
     }
 
     /// Instructions a command.
-    fn cost(&mut self, batches: &[Batch], expected: Expected) -> Result<f64, Box<dyn Error>> {
+    fn cost(
+        &mut self,
+        batches: &[Batch],
+        expected: Expected,
+    ) -> Result<Instructions, Box<dyn Error>> {
         self.instructions()?;
         self.host.cost(batches, expected);
         let commands: usize = batches.iter().map(Batch::len).sum();
-        Ok(self.instructions()? / commands as f64)
+        let Instructions { all, own } = self.instructions()?;
+        let commands = commands as f64;
+        Ok(Instructions {
+            all: all / commands,
+            own: own / commands,
+        })
     }
+}
+
+/// Counts, for docs/BENCHMARKS.md.
+///
+/// # Errors
+/// When something cannot be measured.
+pub fn count(results: &mut Results) -> Result<(), Box<dyn Error>> {
+    let (version, costs) = measure()?;
+    results.set("server", version);
+    for (name, Instructions { all, own }) in costs {
+        results.set(format!("instructions {name}"), all);
+        results.set(format!("own instructions {name}"), own);
+    }
+    Ok(())
 }
 
 /// Compares with the baseline, or writes it.
@@ -96,7 +158,13 @@ impl Counted {
 /// # Errors
 /// When something takes too many instructions, or cannot be measured.
 pub fn run(baseline: &Path, renew: bool) -> Result<(), Box<dyn Error>> {
-    let measured = measure()?;
+    let (_, costs) = measure()?;
+    let cost = |wanted: &str| {
+        let found = costs.iter().find(|(name, _)| *name == wanted);
+        found.map_or(f64::NAN, |(_, cost)| cost.all)
+    };
+    let measured =
+        GUARDED.map(|(name, peer)| (format!("{name} / {peer}"), cost(name) / cost(peer)));
     if renew {
         let mut text =
             "# Instructions a call, as a multiple of another command's in the same run.\n\
@@ -143,7 +211,10 @@ pub fn run(baseline: &Path, renew: bool) -> Result<(), Box<dyn Error>> {
     .into())
 }
 
-fn measure() -> Result<Vec<(String, f64)>, Box<dyn Error>> {
+/// The server, and what each command costs.
+type Costs = Vec<(&'static str, Instructions)>;
+
+fn measure() -> Result<(String, Costs), Box<dyn Error>> {
     let mut counted = Counted::start();
     fill(&mut counted.host);
     let mut costs = Vec::new();
@@ -158,12 +229,7 @@ fn measure() -> Result<Vec<(String, f64)>, Box<dyn Error>> {
         let sweeps: Vec<Batch> = (1..=SWEEPS).map(sweep).collect();
         costs.push((name, counted.cost(&sweeps, expected)?));
     }
-    let cost = |wanted: &str| {
-        let found = costs.iter().find(|(name, _)| *name == wanted);
-        found.map_or(f64::NAN, |(_, cost)| *cost)
-    };
-    let ratio = |(name, peer)| (format!("{name} / {peer}"), cost(name) / cost(peer));
-    Ok(GUARDED.map(ratio).into())
+    Ok((counted.host.version(), costs))
 }
 
 type Line = fn(&str, u64) -> String;

@@ -4,6 +4,7 @@
 //!     bench measure FOLDER NAME [growth]   measures $SLIDE_SERVER, and keeps the figures in FOLDER
 //!     bench page FOLDER NAME...            one table of these servers, and docs/BENCHMARKS.md
 //!     bench table FOLDER NAME...           the table alone
+//!     bench count FOLDER                   counts $SLIDE_SERVER's instructions, for the page
 //!     bench guard BASELINE [renew]         compares counts of instructions with a file
 
 // Of the tests' modules, which may panic, as may a measurement that goes wrong.
@@ -85,12 +86,23 @@ fn main() -> Result<(), Box<dyn Error>> {
             println!("{}", table::text(&load(folder, names)?));
             Ok(())
         }
-        ["page", folder, ref names @ ..] => publish(&load(folder, names)?),
+        ["page", folder, ref names @ ..] => {
+            let counts = Results::load(&file(Path::new(folder), COUNTS))?;
+            publish(&load(folder, names)?, &counts)
+        }
+        ["count", folder] => {
+            let mut results = Results::default();
+            guard::count(&mut results)?;
+            Ok(results.save(&file(Path::new(folder), COUNTS))?)
+        }
         ["guard", baseline] => guard::run(Path::new(baseline), false),
         ["guard", baseline, "renew"] => guard::run(Path::new(baseline), true),
         _ => Err("run `make bench` or `make bench-guard`".into()),
     }
 }
+
+/// The name of the file with counts of instructions.
+const COUNTS: &str = "instructions";
 
 fn file(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.txt"))
@@ -136,7 +148,7 @@ fn measure(folder: &Path, name: &str, growth: bool) -> Result<(), Box<dyn Error>
     Ok(())
 }
 
-fn publish(all: &[Results]) -> Result<(), Box<dyn Error>> {
+fn publish(all: &[Results], counts: &Results) -> Result<(), Box<dyn Error>> {
     println!("{}", table::text(all));
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
     let grown = all
@@ -146,7 +158,7 @@ fn publish(all: &[Results]) -> Result<(), Box<dyn Error>> {
     plot::commands(&docs.join("bench-commands.svg"), all)?;
     plot::costs(&docs.join("bench-cost.svg"), grown)?;
     plot::entries(&docs.join("bench-entries.svg"), grown)?;
-    fs::write(docs.join("BENCHMARKS.md"), page::write(all, grown)?)?;
+    fs::write(docs.join("BENCHMARKS.md"), page::write(all, grown, counts)?)?;
     println!("Written: docs/BENCHMARKS.md and its pictures, docs/bench-*.svg");
     Ok(())
 }

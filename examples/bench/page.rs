@@ -7,6 +7,7 @@ use std::process::Command;
 use std::thread::available_parallelism;
 
 use crate::growth::{BUCKETS, COSTS, NUMBERS_OF_KEYS, TIERS};
+use crate::guard::GUARDED;
 use crate::host::ENDLESS;
 use crate::large::SIZES;
 use crate::memory::LOGS;
@@ -15,16 +16,18 @@ use crate::rows::{CALLS, KEYS, LIVE, ROUNDS_IN_WINDOW, SWEEPS};
 use crate::service::{CLIENTS, COMMANDS, RATE};
 use crate::table::{BOUNDS, Line, OTHERS, SLOWEST};
 
-/// The page, from the figures of all servers and those of the one that also has the curves.
+/// The page, from the figures of all servers, those of the one that also has the curves, and counts
+/// of instructions.
 ///
 /// # Errors
 /// When the machine does not say what it is.
-pub fn write(all: &[Results], grown: &Results) -> Result<String, Box<dyn Error>> {
+pub fn write(all: &[Results], grown: &Results, counts: &Results) -> Result<String, Box<dyn Error>> {
     let parts = [
         introduction(),
         machine(all)?,
         bounds(all),
         others(all),
+        instructions(counts),
         times(all),
         long_logs(all, grown),
         slowest(all),
@@ -148,6 +151,35 @@ fn others(all: &[Results]) -> String {
 {}",
         lines(all, &OTHERS, false)
     )
+}
+
+/// Where a call's time goes: the server's part and the module's own.
+fn instructions(counts: &Results) -> String {
+    let mut text = format!(
+        "## Where the time goes
+
+Instructions a call, counted by valgrind on {}. The last column is the floor: what the ratio
+would be if the module itself took nothing. The rest is the server's: it reads and dispatches the
+command, opens the key, reads and writes its value, propagates the effects and sends five integers.
+
+| | instructions | of these the module's own | as a multiple of | | without the module's own |
+|---|--:|--:|---|--:|--:|
+",
+        counts.text("server"),
+    );
+    for (name, peer) in GUARDED {
+        let number = |name: String| counts.number(&name).unwrap_or(f64::NAN);
+        let all = number(format!("instructions {name}"));
+        let own = number(format!("own instructions {name}"));
+        let peer_all = number(format!("instructions {peer}"));
+        let _ = writeln!(
+            text,
+            "| {name} | {all:.0} | {own:.0} | {peer} | {:.2} | {:.2} |",
+            all / peer_all,
+            (all - own) / peer_all
+        );
+    }
+    text
 }
 
 fn times(all: &[Results]) -> String {
