@@ -1,16 +1,14 @@
 //! Generated commands of every kind of wrong: the server lives, and an error changes nothing.
 
 mod expected;
-#[path = "../oracle/grammar.rs"]
-mod grammar;
 mod words;
 
 use redis::{Cmd, Connection, RedisResult, Value, cmd, pipe};
 
+use crate::support::oracle::grammar::{self, Refusal, Request};
 use crate::support::random::{Numbers, effort, seeds};
 use crate::support::{Server, error_text, info_number, run, slide_counter, slide_log, state};
 use expected::{Expected, Holds, check_error, check_reply, expected, show};
-use grammar::{Refusal, Request};
 use words::{Line, line};
 
 /// Commands of one pipeline.

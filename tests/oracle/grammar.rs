@@ -5,10 +5,10 @@
 const MOST_UNITS: u64 = (1 << 53) - 1;
 
 /// Ten years in ms.
-const LONGEST_WINDOW: u64 = 315_576_000_000;
+pub const LONGEST_WINDOW: u64 = 315_576_000_000;
 
 const MOST_TIERS: usize = 16;
-const MOST_BUCKETS: u64 = 64;
+pub const MOST_BUCKETS: u64 = 64;
 
 /// How much of a word an error quotes.
 const MOST_QUOTED: usize = 64;
@@ -144,7 +144,7 @@ fn quoted(word: &[u8]) -> String {
 }
 
 /// A number in its only spelling: the one in which it is printed.
-fn integer(word: &[u8], least: u64, most: u64) -> Option<u64> {
+pub fn integer(word: &[u8], least: u64, most: u64) -> Option<u64> {
     let text = std::str::from_utf8(word).ok()?;
     let value: u64 = text.parse().ok()?;
     (value.to_string() == text && (least..=most).contains(&value)).then_some(value)

@@ -2,8 +2,8 @@
 
 use redis::{Value, from_redis_value_ref};
 
-use super::grammar::{self, Clause, Fault, Kind, Name, Refusal, Request};
 use super::words::Line;
+use crate::support::oracle::grammar::{self, Clause, Fault, Kind, Name, Refusal, Request};
 use crate::support::{Reply, all_replies, reply_of};
 
 /// What a key holds.

@@ -1,6 +1,6 @@
 //! Commands that are good, nearly good, or nothing like it.
 
-use super::grammar::Name;
+use crate::support::oracle::grammar::Name;
 use crate::support::random::Numbers;
 
 /// A command's name and the words after it.
