@@ -19,7 +19,7 @@ const A_MINUTE: u64 = 60_000;
 
 /// Which of the things that can happen did.
 #[derive(Debug, Default)]
-struct Tally {
+pub struct Tally {
     replies: u64,
     limited: u64,
     arity: u64,
@@ -195,6 +195,15 @@ fn holds(key: &[u8], kind: Option<RedisResult<Value>>) -> Holds {
     })
 }
 
+/// Bad commands alone, then good and bad ones together.
+pub fn round(con: &mut Connection, seed: u64, tally: &mut Tally) {
+    println!("hostile commands, SLIDE_SEED={seed}");
+    let mut numbers = Numbers::new(seed);
+    set_up(con);
+    errors_change_nothing(con, &mut numbers, tally);
+    mixed_commands_are_answered(con, &mut numbers, tally);
+}
+
 #[test]
 fn hostile_commands_are_turned_down_and_change_nothing() {
     let server = Server::start();
@@ -203,11 +212,7 @@ fn hostile_commands_are_turned_down_and_change_nothing() {
     let rounds = seeds.len() as u64;
     let mut tally = Tally::default();
     for seed in seeds {
-        println!("hostile commands, SLIDE_SEED={seed}");
-        let mut numbers = Numbers::new(seed);
-        set_up(&mut con);
-        errors_change_nothing(&mut con, &mut numbers, &mut tally);
-        mixed_commands_are_answered(&mut con, &mut numbers, &mut tally);
+        round(&mut con, seed, &mut tally);
     }
     println!("hostile commands: {tally:?}");
     for (what, count) in [

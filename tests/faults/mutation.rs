@@ -12,7 +12,8 @@ use crate::support::random::{Numbers, effort, seeds};
 use crate::support::{Server, info_number, now, run};
 use change::{changed, flips};
 use content::{Answer, Content};
-use step::{Case, Limits, Step, Tally};
+pub use step::Tally;
+use step::{Case, Limits, Step};
 
 /// The longest windows of the calls. A key lives as long as its round at least.
 const SCALES: [u64; 3] = [60_000, 86_400_000, 315_576_000_000];
@@ -128,7 +129,9 @@ fn recording(kind: Kind, key: &str, limits: &Limits, numbers: &mut Numbers) -> r
 }
 
 /// A key of this kind in many changed forms, and each time another command on it.
-fn round(con: &mut Connection, kind: Kind, numbers: &mut Numbers, tally: &mut Tally) {
+pub fn round(con: &mut Connection, kind: Kind, seed: u64, tally: &mut Tally) {
+    println!("changed {kind:?}s, SLIDE_SEED={seed}");
+    let numbers = &mut Numbers::new(seed);
     let base = Base::random(con, kind, "base", numbers);
     let kind_beside = [Kind::Log, Kind::Counter][numbers.place(2)];
     let beside = Base::random(con, kind_beside, "base beside", numbers);
@@ -158,8 +161,7 @@ fn change_stored_data(kind: Kind) -> Tally {
     let mut con = server.connect();
     let mut tally = Tally::default();
     for seed in seeds(effort(25, 400)) {
-        println!("changed {kind:?}s, SLIDE_SEED={seed}");
-        round(&mut con, kind, &mut Numbers::new(seed), &mut tally);
+        round(&mut con, kind, seed, &mut tally);
     }
     println!("changed {kind:?}s: {tally:?}");
     assert_eq!(info_number(&mut con, "slide", "slide_panics"), 0);

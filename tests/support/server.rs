@@ -28,6 +28,8 @@ pub struct Setup {
     cluster: bool,
     lines: String,
     environment: Vec<(String, OsString)>,
+    /// A program that runs the server, and its arguments.
+    wrapper: Vec<OsString>,
     dir: Arc<TempDir>,
 }
 
@@ -39,7 +41,8 @@ pub struct Server {
     dir: Arc<TempDir>,
 }
 
-fn server_binary() -> OsString {
+/// The server's program.
+pub fn server_binary() -> OsString {
     env::var_os("SLIDE_SERVER").unwrap_or_else(|| {
         panic!("SLIDE_SERVER does not say which server to test with: run `make test`")
     })
@@ -66,6 +69,7 @@ impl Setup {
             cluster: false,
             lines: String::new(),
             environment: Vec::new(),
+            wrapper: Vec::new(),
             dir: Arc::new(dir),
         };
         for line in [
@@ -122,6 +126,12 @@ impl Setup {
         self
     }
 
+    /// Run by another program, which becomes the server's process.
+    pub fn under(mut self, wrapper: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.wrapper = wrapper.into_iter().map(Into::into).collect();
+        self
+    }
+
     /// In the folder, and so with the data, of an earlier server.
     pub fn in_dir(mut self, dir: Arc<TempDir>) -> Self {
         self.dir = dir;
@@ -144,15 +154,16 @@ impl Setup {
         }
         fs::write(dir.join("server.conf"), lines).expect("the folder is writable");
         let log = File::create(dir.join("server.log")).expect("the folder is writable");
-        let binary = server_binary();
-        Command::new(&binary)
-            .arg(dir.join("server.conf"))
+        let mut words = self.wrapper.clone();
+        words.extend([server_binary(), dir.join("server.conf").into()]);
+        Command::new(&words[0])
+            .args(&words[1..])
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a file handle"))
             .stderr(log)
             .spawn()
-            .unwrap_or_else(|error| panic!("cannot start {}: {error}", binary.display()))
+            .unwrap_or_else(|error| panic!("cannot start {words:?}: {error}"))
     }
 
     /// Starts it and waits until it serves.
@@ -243,6 +254,20 @@ impl Server {
 
     pub fn log(&self) -> String {
         log_of(self.dir.path())
+    }
+
+    /// Ends the process as an operator would, and leaves its folder.
+    #[track_caller]
+    pub fn shut_down(mut self) -> Arc<TempDir> {
+        let sent = redis::cmd("SHUTDOWN")
+            .arg("NOSAVE")
+            .query::<()>(&mut self.connect());
+        assert!(sent.is_err(), "the server closes the connection");
+        let status = eventually("the server ends", || {
+            self.child.try_wait().expect("our own child")
+        });
+        assert!(status.success(), "it ended with {status}");
+        Arc::clone(&self.dir)
     }
 
     /// Kills the process with SIGKILL, and leaves its folder.
