@@ -9,6 +9,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod allocation;
 mod cluster;
 mod durability;
 mod failover;
@@ -16,5 +17,6 @@ mod hostile;
 mod mutation;
 mod replication;
 mod situations;
+mod soak;
 mod upgrade;
 mod valgrind;

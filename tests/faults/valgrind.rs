@@ -18,7 +18,7 @@ use crate::{hostile, mutation};
 const DECADE: &str = "315576000000";
 
 /// What memcheck found.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Default)]
 struct Findings {
     /// Accesses that are wrong, of whomever.
     wrong_accesses: Vec<String>,
@@ -174,4 +174,25 @@ fn memcheck_finds_nothing() {
         (0, 0),
         "wrong accesses, and blocks lost"
     );
+}
+
+#[test]
+fn findings_of_memcheck_are_told_apart() {
+    let error = |kind: &str, frames: &str| {
+        format!("<error><kind>{kind}</kind><stack>{frames}</stack></error>")
+    };
+    let ours = "<frame><obj>/modules/libslide.so</obj></frame>";
+    let loading = format!("{ours}<frame><fn>RedisModule_OnLoad</fn></frame>");
+    let report = [
+        "<status><state>FINISHED</state></status>",
+        &error("InvalidRead", "<frame><fn>main</fn></frame>"),
+        &error("Leak_DefinitelyLost", ours),
+        &error("Leak_PossiblyLost", ours),
+        &error("Leak_PossiblyLost", &loading),
+        &error("Leak_DefinitelyLost", "<frame><fn>main</fn></frame>"),
+    ];
+    let findings = Findings::read(&report.concat());
+    assert_eq!(findings.wrong_accesses.len(), 1);
+    assert_eq!(findings.lost.len(), 2);
+    assert_eq!(findings.kept_since_loading, 1);
 }
