@@ -151,8 +151,8 @@ pub fn round(con: &mut Connection, kind: Kind, seed: u64, tally: &mut Tally) {
             expiry,
         };
         let step = Step::random(&base.limits, numbers);
-        let seen = step.run(con, &case);
-        step.check(&case, &seen, tally);
+        let outcome = step.run(con, &case);
+        step.check(&case, &outcome, tally);
     }
 }
 

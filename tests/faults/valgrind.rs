@@ -10,9 +10,7 @@ use redis::{Connection, Value, cmd};
 
 use crate::support::oracle::grammar::Kind;
 use crate::support::random::effort;
-use crate::support::{
-    Server, Setup, error_of, line, now, run, server_binary, slide, slide_counter, slide_log,
-};
+use crate::support::{Server, Setup, error_of, line, now, run, slide, slide_counter, slide_log};
 use crate::{hostile, mutation};
 
 const DECADE: &str = "315576000000";
@@ -54,7 +52,7 @@ impl Findings {
 }
 
 fn has_the_c_librarys_malloc() -> bool {
-    let version = Command::new(server_binary()).arg("--version").output();
+    let version = Command::new(Setup::server_file()).arg("--version").output();
     let version = version.expect("the server says its version").stdout;
     String::from_utf8_lossy(&version).contains("malloc=libc")
 }

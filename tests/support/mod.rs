@@ -19,7 +19,7 @@ use redis::{
 };
 
 pub use oracle::Reply;
-pub use server::{Server, Setup, server_binary};
+pub use server::{Server, Setup};
 
 /// What a condition may take before the test gives up on it.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -41,13 +41,6 @@ pub struct Server {
     dir: Arc<TempDir>,
 }
 
-/// The server's program.
-pub fn server_binary() -> OsString {
-    env::var_os("SLIDE_SERVER").unwrap_or_else(|| {
-        panic!("SLIDE_SERVER does not say which server to test with: run `make test`")
-    })
-}
-
 /// A port that was free a moment ago.
 fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -86,6 +79,13 @@ impl Setup {
             setup = setup.line(line);
         }
         setup
+    }
+
+    /// The server under test.
+    pub fn server_file() -> OsString {
+        env::var_os("SLIDE_SERVER").unwrap_or_else(|| {
+            panic!("SLIDE_SERVER does not say which server to test with: run `make test`")
+        })
     }
 
     /// The module under test.
@@ -155,7 +155,7 @@ impl Setup {
         fs::write(dir.join("server.conf"), lines).expect("the folder is writable");
         let log = File::create(dir.join("server.log")).expect("the folder is writable");
         let mut words = self.wrapper.clone();
-        words.extend([server_binary(), dir.join("server.conf").into()]);
+        words.extend([Self::server_file(), dir.join("server.conf").into()]);
         Command::new(&words[0])
             .args(&words[1..])
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
