@@ -2,6 +2,7 @@
 
 mod change;
 mod content;
+mod payload;
 mod step;
 
 use redis::{Connection, cmd, pipe};
@@ -137,7 +138,7 @@ pub fn round(con: &mut Connection, kind: Kind, seed: u64, tally: &mut Tally) {
     let beside = Base::random(con, kind_beside, "base beside", numbers);
     let mut contents = flips(&base.content);
     // Of many flips some, of few all.
-    while contents.len() > effort(200, 2000) {
+    while contents.len() > effort(200, 600) {
         contents.swap_remove(numbers.place(contents.len()));
     }
     contents.extend((0..CHANGES).map(|_| changed(&base.content, numbers)));
@@ -160,7 +161,7 @@ fn change_stored_data(kind: Kind) -> Tally {
     let server = Server::start();
     let mut con = server.connect();
     let mut tally = Tally::default();
-    for seed in seeds(effort(25, 400)) {
+    for seed in seeds(effort(25, 150)) {
         round(&mut con, kind, seed, &mut tally);
     }
     println!("changed {kind:?}s: {tally:?}");
