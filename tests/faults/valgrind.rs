@@ -22,7 +22,8 @@ struct Findings {
     wrong_accesses: Vec<String>,
     /// What the module's calls lost.
     lost: Vec<String>,
-    /// Blocks that the module got while it was loaded, which the server keeps.
+    /// Blocks that the module got while it was loaded, and that it or the server keeps. Where the
+    /// server unloads its modules as it ends, the module's own go with it.
     kept_since_loading: usize,
 }
 
@@ -134,6 +135,8 @@ fn memcheck_finds_nothing() {
     let server = setup
         .under([
             "valgrind",
+            // Some servers unload their modules as they end: the frames keep their names.
+            "--keep-debuginfo=yes",
             "--leak-check=full",
             "--show-leak-kinds=definite,indirect,possible",
             "--num-callers=40",
@@ -144,7 +147,7 @@ fn memcheck_finds_nothing() {
     let mut con = server.connect();
     let mut hostile_tally = hostile::Tally::default();
     let mut changes = mutation::Tally::default();
-    for seed in 1..=effort(1, 20) {
+    for seed in 1..=effort(1, 10) {
         hostile::round(&mut con, seed, &mut hostile_tally);
         for kind in [Kind::Log, Kind::Counter] {
             mutation::round(&mut con, kind, seed, &mut changes);
