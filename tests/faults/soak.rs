@@ -6,7 +6,7 @@ use std::time::Duration;
 use redis::{Cmd, Connection, RedisResult, Value, cmd, pipe};
 
 use crate::support::random::{Numbers, effort, seeds};
-use crate::support::{Server, eventually, info_number, run};
+use crate::support::{Server, Setup, eventually, info_number, run};
 
 /// Calls of one connection.
 const CALLS: u64 = 1_000;
@@ -100,7 +100,8 @@ fn memory_at_rest(con: &mut Connection) -> i64 {
 
 #[test]
 fn memory_comes_back_and_does_not_creep() {
-    let server = Server::start();
+    // Commands that a busy machine makes slow would be remembered, each with its words.
+    let server = Setup::new().line("slowlog-log-slower-than -1").start();
     let mut con = server.connect();
     let seed = seeds(1)[0];
     println!("soak, SLIDE_SEED={seed}");
@@ -130,6 +131,6 @@ fn memory_comes_back_and_does_not_creep() {
     );
     assert!(most > first + 4 * LEEWAY, "hardly anything was stored");
     assert!(last - first < LEEWAY, "it does not come back: {at_rest:?}");
-    assert!(last - middle < LEEWAY / 2, "it creeps: {at_rest:?}");
+    assert!(last - middle < LEEWAY / 5, "it creeps: {at_rest:?}");
     server.assert_alive();
 }
