@@ -6,6 +6,8 @@ LOADING  = $(filter-out redis-6.2,$(SERVERS))
 PORT    ?= 6379
 # How much of the tests under faults: full or short.
 EFFORT  ?= full
+# How long `make fuzz` takes for each target.
+SECONDS ?= 60
 # How long `make test-long` goes on.
 MINUTES ?= 60
 PREFIX  ?= /usr/local
@@ -22,7 +24,7 @@ SHAREDIR  := $(PREFIX)/share/slide
 .DEFAULT_GOAL := help
 # The targets share target/ and the machine's ports: one at a time, even with -j.
 .NOTPARALLEL:
-.PHONY: help setup build run test test-unit test-servers test-examples test-faults test-long lint accuracy bench bench-guard demo package test-package test-docs install clean
+.PHONY: help setup build run test test-unit test-servers test-examples test-faults test-long fuzz lint accuracy bench bench-guard demo package test-package test-docs install clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -62,6 +64,10 @@ test-long: ## Repeat the tests under faults with new seeds (MINUTES=60; SERVERS)
 	@$(MAKE) --no-print-directory setup build
 	@scripts/test-long $(MINUTES) $(LOADING)
 
+fuzz: ## Fuzz the parsers (SECONDS=60 for each; RENEW=1: keep what is found in tests/fuzz/corpus)
+	@scripts/need-rust
+	@scripts/fuzz $(SECONDS)
+
 test-examples: ## Run the tests of examples/python, examples/node and examples/rust
 	@scripts/need-rust
 	@scripts/setup-system examples
@@ -71,6 +77,7 @@ test-examples: ## Run the tests of examples/python, examples/node and examples/r
 lint: ## Check formatting and run clippy; warnings are errors
 	@scripts/need-rust fmt clippy
 	cargo fmt --check
+	cargo fmt --check --manifest-path tests/fuzz/Cargo.toml
 	cargo clippy --all-targets --locked -- -D warnings
 
 accuracy: ## Measure how exact each limiter is, and write docs/ACCURACY.md

@@ -9,6 +9,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod allocation;
 mod cluster;
 mod durability;
 mod failover;
@@ -17,6 +18,7 @@ mod load;
 mod mutation;
 mod replication;
 mod situations;
+mod soak;
 mod traffic;
 mod upgrade;
 mod valgrind;

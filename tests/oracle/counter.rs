@@ -131,6 +131,15 @@ impl Counter {
         Counter { fields: Vec::new() }
     }
 
+    /// Adds a window of so many buckets: the newest one's index, and the counts, newest first.
+    pub fn holding(mut self, window: u64, buckets: u64, index: u64, counts: &[u64]) -> Self {
+        let oldest = i128::from(index) - i128::from(buckets);
+        let counts = counts.iter().rev().zip(oldest..);
+        let counts = counts.map(|(&count, index)| (index, i128::from(count)));
+        self.field(window, buckets).counts = counts.collect();
+        self
+    }
+
     pub fn call(&mut self, now: i64, call: Call, buckets: u64, strict: bool) -> Reply {
         self.decide(now, call, buckets, strict, true)
     }

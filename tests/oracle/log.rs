@@ -24,6 +24,14 @@ impl Log {
         }
     }
 
+    /// A log with these (time, cost), oldest first, at most one a ms.
+    pub fn holding(entries: impl IntoIterator<Item = (i64, u64)>) -> Self {
+        let wide = |(time, cost)| (i128::from(time), i128::from(cost));
+        let entries: Vec<(i128, i128)> = entries.into_iter().map(wide).collect();
+        let recorded = entries.last().map(|newest| newest.0);
+        Log { entries, recorded }
+    }
+
     pub fn call(&mut self, now: i64, call: Call) -> Reply {
         let now = i128::from(now);
         self.heal(now, call);

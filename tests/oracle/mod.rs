@@ -1,4 +1,5 @@
-//! Naive oracles of the two limiters, written from the rules alone.
+//! Naive oracles of the two limiters, of what the commands take and of what is stored, written from
+//! the rules alone.
 //!
 //! They keep every recorded cost and add it up again for each question, search for waits instead of
 //! solving for them, and share nothing with the production code, so that agreement means something.
@@ -16,9 +17,13 @@
 )]
 
 mod counter;
+mod either;
+pub mod grammar;
 mod log;
+pub mod stored;
 
 pub use counter::Counter;
+pub use either::{CLASSIC, Oracle, Shape};
 pub use log::Log;
 
 /// The five integers of a reply.

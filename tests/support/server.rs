@@ -30,6 +30,8 @@ pub struct Setup {
     sentinel: bool,
     lines: String,
     environment: Vec<(String, OsString)>,
+    /// A program that runs the server, and its arguments.
+    wrapper: Vec<OsString>,
     dir: Arc<TempDir>,
 }
 
@@ -39,12 +41,6 @@ pub struct Server {
     child: Child,
     port: u16,
     dir: Arc<TempDir>,
-}
-
-fn server_binary() -> OsString {
-    env::var_os("SLIDE_SERVER").unwrap_or_else(|| {
-        panic!("SLIDE_SERVER does not say which server to test with: run `make test`")
-    })
 }
 
 /// A port that was free a moment ago.
@@ -95,8 +91,16 @@ impl Setup {
             sentinel: false,
             lines: "bind 127.0.0.1\n".to_owned(),
             environment: Vec::new(),
+            wrapper: Vec::new(),
             dir: Arc::new(dir),
         }
+    }
+
+    /// The server under test.
+    pub fn server_file() -> OsString {
+        env::var_os("SLIDE_SERVER").unwrap_or_else(|| {
+            panic!("SLIDE_SERVER does not say which server to test with: run `make test`")
+        })
     }
 
     /// The module under test.
@@ -143,6 +147,12 @@ impl Setup {
         self
     }
 
+    /// Run by another program, which becomes the server's process.
+    pub fn under(mut self, wrapper: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.wrapper = wrapper.into_iter().map(Into::into).collect();
+        self
+    }
+
     /// In the folder, and so with the data, of an earlier server.
     pub fn in_dir(mut self, dir: Arc<TempDir>) -> Self {
         self.dir = dir;
@@ -165,19 +175,21 @@ impl Setup {
         }
         fs::write(dir.join("server.conf"), lines).expect("the folder is writable");
         let log = File::create(dir.join("server.log")).expect("the folder is writable");
-        let binary = self
+        let server = self
             .binary
             .as_ref()
-            .map_or_else(server_binary, |binary| binary.clone().into());
-        Command::new(&binary)
-            .arg(dir.join("server.conf"))
+            .map_or_else(Self::server_file, |binary| binary.clone().into());
+        let mut words = self.wrapper.clone();
+        words.extend([server, dir.join("server.conf").into()]);
+        Command::new(&words[0])
+            .args(&words[1..])
             .args(self.sentinel.then_some("--sentinel"))
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a file handle"))
             .stderr(log)
             .spawn()
-            .unwrap_or_else(|error| panic!("cannot start {}: {error}", binary.display()))
+            .unwrap_or_else(|error| panic!("cannot start {words:?}: {error}"))
     }
 
     /// Starts it and waits until it serves.
@@ -268,6 +280,20 @@ impl Server {
 
     pub fn log(&self) -> String {
         log_of(self.dir.path())
+    }
+
+    /// Ends the process as an operator would, and leaves its folder.
+    #[track_caller]
+    pub fn shut_down(mut self) -> Arc<TempDir> {
+        let sent = redis::cmd("SHUTDOWN")
+            .arg("NOSAVE")
+            .query::<()>(&mut self.connect());
+        assert!(sent.is_err(), "the server closes the connection");
+        let status = eventually("the server ends", || {
+            self.child.try_wait().expect("our own child")
+        });
+        assert!(status.success(), "it ended with {status}");
+        Arc::clone(&self.dir)
     }
 
     /// Kills the process with SIGKILL, and leaves its folder.

@@ -1,0 +1,4 @@
+//! What reads the words of a command.
+
+#[path = "../../../src/commands/arguments/mod.rs"]
+pub mod arguments;
