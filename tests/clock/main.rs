@@ -1,5 +1,7 @@
 //! The module under a clock that the test moves: libfaketime stands between the server and the
 //! system's clock. That works with Redis 8.2; `SLIDE_SERVER` names the binary.
+//!
+//! `SLIDE_EFFORT=short` does fewer of the random rounds.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -9,6 +11,8 @@ mod support;
 mod all;
 mod buckets;
 mod counter;
+mod far;
 mod histories;
 mod key;
 mod log;
+mod steps;
