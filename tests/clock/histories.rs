@@ -8,7 +8,7 @@ use crate::key::{Key, Oracle, add_options, add_shape, add_tiers, delete_expired,
 use crate::support::faketime::{Frozen, START};
 use crate::support::oracle::{Call, Reply};
 use crate::support::random::{Numbers, seeds};
-use crate::support::reply_of;
+use crate::support::{reply, reply_of};
 
 pub const ROUNDS: u64 = 40;
 const KEYS: u64 = 4;
@@ -132,6 +132,44 @@ impl History {
             }
         }
         limited
+    }
+
+    /// Puts the history to another instant, which the server's clock need not know of yet.
+    pub fn leap(&mut self, frozen: &mut Frozen, step: i64) {
+        delete_expired(frozen, &mut self.keys, self.now);
+        self.now += step;
+    }
+
+    /// The longest window of its calls.
+    pub fn longest_window(&self) -> i64 {
+        i64::try_from(self.scale).unwrap()
+    }
+
+    /// Compares what PEEK answers on each key that has not expired.
+    pub fn peek_all(&mut self, frozen: &mut Frozen) {
+        frozen.set(self.now);
+        for key in self.keys.iter().filter(|key| !key.may_forget(self.now)) {
+            let shape = key.shape(&mut self.numbers);
+            let (tiers, cost) = self.numbers.vary(&key.tiers);
+            let call = Call {
+                tiers: &tiers,
+                cost,
+                force: false,
+            };
+            let mut peek = redis::cmd("SLIDE.PEEK");
+            peek.arg(&key.name);
+            add_tiers(&mut peek, &tiers);
+            add_shape(&mut peek, shape);
+            add_options(&mut peek, call);
+            assert_eq!(
+                reply(&mut frozen.con, &peek),
+                key.oracle.peek(self.now, call, shape),
+                "peeked at {} at {}, after\n{}",
+                key.name,
+                self.now,
+                key.trace.join("\n")
+            );
+        }
     }
 
     fn run_calls(&mut self, frozen: &mut Frozen) -> u64 {
