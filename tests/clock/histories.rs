@@ -295,10 +295,7 @@ fn compare_counters(rarity: Rarity, buckets: Buckets) {
         Buckets::Changing => Numbers::later,
         _ => Numbers::next_time,
     };
-    compare(
-        &Traffic::on_counters(rarity, buckets, clock),
-        HISTORIES,
-    );
+    compare(&Traffic::on_counters(rarity, buckets, clock), HISTORIES);
 }
 
 #[test]

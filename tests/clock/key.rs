@@ -63,7 +63,7 @@ impl Oracle {
         }
     }
 
-    fn may_forget(&self, now: i64, call: Call) -> bool {
+    pub fn may_forget(&self, now: i64, call: Call) -> bool {
         match self {
             Oracle::Log(log) => log.may_forget(now, call),
             Oracle::Counter(counter) => counter.may_forget(now),

@@ -48,12 +48,11 @@ impl Limiter {
     /// What passes of a limit in some span: times the limit, and the span as a part of the window.
     fn promise(self) -> (u64, (i64, i64)) {
         match self {
-            Limiter::Log => (1, (1, 1)),
             Limiter::Counter {
                 buckets: 1,
                 strict: false,
             } => (2, (1, 1)),
-            Limiter::Counter { strict: true, .. } => (1, (1, 1)),
+            Limiter::Log | Limiter::Counter { strict: true, .. } => (1, (1, 1)),
             Limiter::Counter { buckets, .. } => (1, (buckets - 1, buckets)),
         }
     }
@@ -183,18 +182,23 @@ impl Adversary {
         frozen.set(self.clock);
     }
 
-    /// The clock is put forward or back at one moment, perhaps because another server answers.
-    pub fn put_clock(&mut self, frozen: &mut Frozen, step: i64) {
+    /// The clock is put forward or back.
+    fn put_clock(&mut self, frozen: &mut Frozen, step: i64) {
+        let before = self.usage(frozen);
+        self.go_on(frozen, step, &before);
+    }
+
+    /// At one moment the clock is put forward or back, perhaps because another server answers from
+    /// now on. `before` is what was used of each tier.
+    pub fn go_on(&mut self, frozen: &mut Frozen, step: i64, before: &[u64]) {
         self.clock += step;
+        frozen.set(self.clock);
         if step > 0 {
             self.passage += step;
             self.tally.steps_forward += 1;
-            frozen.set(self.clock);
             return;
         }
         self.tally.steps_back += 1;
-        let before = self.usage(frozen);
-        frozen.set(self.clock);
         let peeked = self.usage(frozen);
         // A call, which heals, and not only a peek, which does as if.
         let faults = frozen.clock_faults();
@@ -213,7 +217,7 @@ impl Adversary {
 
     /// The units used of each tier, whole or begun. The reported tier has the fewest left, so the
     /// one asked about has half the limit of the others.
-    fn usage(&self, frozen: &mut Frozen) -> Vec<u64> {
+    pub fn usage(&self, frozen: &mut Frozen) -> Vec<u64> {
         let asked = (0..self.tiers.len()).map(|place| {
             let wide = |(other, &(_, window)): (usize, &(u64, i64))| {
                 (if other == place { MOST / 2 } else { MOST }, window)
