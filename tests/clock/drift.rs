@@ -1,8 +1,8 @@
 //! A replica whose clock differs from its primary's, and which is promoted: a step of all clocks at
 //! once, with the primary's times in the data.
 
+use crate::adversary::{Adversary, Steps, Tally};
 use crate::histories::{Buckets, History, MIXED, ROUNDS, Traffic};
-use crate::promises::{Adversary, Steps, Tally};
 use crate::support::faketime::{Frozen, START};
 use crate::support::random::{Numbers, effort, seeds};
 use crate::support::{Setup, entries, run, slide, slide_counter, slide_log, slide_peek, state};

@@ -7,8 +7,7 @@ use crate::support::{entries, error_of, info_number, line, run};
 
 const MINUTE: i64 = 60_000;
 
-/// More than a window, and for a counter more than a window and a bucket, after which the data lie
-/// in the future.
+/// So far back that the data lie more than a window ahead.
 const BACK: i64 = START - 10 * MINUTE;
 
 /// A log `l` and a counter `c` of five units each, and the clock put back.

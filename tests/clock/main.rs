@@ -8,6 +8,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod adversary;
 mod all;
 mod buckets;
 mod counter;
