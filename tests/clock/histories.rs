@@ -7,7 +7,7 @@ use redis::{Cmd, Value, from_redis_value, pipe};
 use crate::key::{Key, Oracle, add_options, add_shape, add_tiers, delete_expired, move_clock};
 use crate::support::faketime::{Frozen, START};
 use crate::support::oracle::{Call, Reply};
-use crate::support::random::{Numbers, seeds};
+use crate::support::random::{EARLIEST, Numbers, seeds};
 use crate::support::{reply, reply_of};
 
 pub const ROUNDS: u64 = 40;
@@ -137,7 +137,7 @@ impl History {
     /// Puts the history to another instant, which the server's clock need not know of yet.
     pub fn leap(&mut self, frozen: &mut Frozen, step: i64) {
         delete_expired(frozen, &mut self.keys, self.now);
-        self.now += step;
+        self.now = (self.now + step).max(EARLIEST);
     }
 
     /// The longest window of its calls.

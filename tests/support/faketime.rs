@@ -39,6 +39,7 @@ fn library() -> PathBuf {
 /// The date in the notation that libfaketime reads, in UTC, with half a ms more because it rounds
 /// down.
 fn date(ms: i64) -> String {
+    assert!(ms >= 0, "libfaketime knows no date before 1970: {ms}");
     let (days, of_day) = (ms.div_euclid(86_400_000), ms.rem_euclid(86_400_000));
     let (hours, minutes) = (of_day / 3_600_000, of_day / 60_000 % 60);
     let (seconds, millis) = (of_day / 1000 % 60, of_day % 1000);
