@@ -56,9 +56,9 @@ test-servers: ## Run the tests against the servers of the matrix (SERVERS="redis
 	@$(MAKE) --no-print-directory setup build
 	@scripts/run-tests $(SERVERS)
 
-test-faults: ## Run the tests under faults, load and attack (EFFORT=short: fewer rounds; SERVERS)
+test-faults: ## Run the tests under faults, load and attack (EFFORT=short: fewer rounds; ONLY=name; SERVERS)
 	@$(MAKE) --no-print-directory setup build
-	SLIDE_EFFORT=$(EFFORT) scripts/run-tests --faults $(LOADING)
+	@SLIDE_EFFORT=$(EFFORT) ONLY='$(ONLY)' scripts/run-tests --faults $(LOADING)
 
 test-long: ## Repeat the tests under faults with new seeds (MINUTES=60; SERVERS)
 	@$(MAKE) --no-print-directory setup build

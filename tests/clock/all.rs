@@ -2,6 +2,7 @@
 
 use redis::{Cmd, Value, pipe};
 
+use crate::histories::NextTime;
 use crate::key::{Key, Oracle, Shape, add_options, add_shape, add_tiers, move_clock};
 use crate::support::faketime::{Frozen, START};
 use crate::support::oracle::{Call, Reply};
@@ -17,6 +18,7 @@ const HISTORIES: u64 = 12;
 type Answer = (i64, Vec<Reply>);
 
 struct History {
+    clock: NextTime,
     numbers: Numbers,
     scale: u64,
     keys: Vec<Key>,
@@ -51,7 +53,7 @@ struct Tally {
 }
 
 impl History {
-    fn new(seed: u64) -> Self {
+    fn new(clock: NextTime, seed: u64) -> Self {
         let mut numbers = Numbers::new(seed);
         let scale = numbers.scale();
         let keys = (0..KEYS)
@@ -70,6 +72,7 @@ impl History {
             })
             .collect();
         History {
+            clock,
             numbers,
             scale,
             keys,
@@ -81,7 +84,7 @@ impl History {
     fn run(mut self, frozen: &mut Frozen) -> Tally {
         let mut tally = Tally::default();
         for _ in 0..ROUNDS {
-            let next = self.numbers.next_time(self.now, self.scale);
+            let next = (self.clock)(&mut self.numbers, self.now, self.scale);
             move_clock(frozen, &mut self.keys, self.now, next);
             self.now = next;
             self.enforced = !self.numbers.one_in(4);
@@ -204,10 +207,10 @@ impl History {
     }
 }
 
-#[test]
-fn all_keys_reply_as_their_oracles_do() {
+/// Compares so many histories, and says how many clock faults the server saw in them.
+pub fn compare(clock: NextTime, histories: u64) -> i64 {
     let mut frozen = Frozen::start();
-    let seeds = seeds(HISTORIES);
+    let seeds = seeds(histories);
     let calls = seeds.len() as u64 * ROUNDS * CALLS;
     let mut tally = Tally::default();
     for seed in seeds {
@@ -215,7 +218,7 @@ fn all_keys_reply_as_their_oracles_do() {
         let Tally {
             limited,
             recorded_over,
-        } = History::new(seed).run(&mut frozen);
+        } = History::new(clock, seed).run(&mut frozen);
         tally.limited += limited;
         tally.recorded_over += recorded_over;
     }
@@ -229,6 +232,12 @@ fn all_keys_reply_as_their_oracles_do() {
         "{} of {calls} recorded over a limit",
         tally.recorded_over
     );
+    frozen.clock_faults()
+}
+
+#[test]
+fn all_keys_reply_as_their_oracles_do() {
+    compare(Numbers::next_time, HISTORIES);
 }
 
 /// The longest of the waits is when the call passes all keys, and not one ms earlier.

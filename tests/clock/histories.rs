@@ -7,17 +7,17 @@ use redis::{Cmd, Value, from_redis_value, pipe};
 use crate::key::{Key, Oracle, add_options, add_shape, add_tiers, delete_expired, move_clock};
 use crate::support::faketime::{Frozen, START};
 use crate::support::oracle::{Call, Reply};
-use crate::support::random::{Numbers, seeds};
-use crate::support::reply_of;
+use crate::support::random::{EARLIEST, Numbers, seeds};
+use crate::support::{reply, reply_of};
 
-const ROUNDS: u64 = 40;
+pub const ROUNDS: u64 = 40;
 const KEYS: u64 = 4;
 const CALLS_PER_KEY: u64 = 3;
 const HISTORIES: u64 = 12;
 
 /// One in how many steps is something other than a plain call.
 #[derive(Clone, Copy)]
-struct Rarity {
+pub struct Rarity {
     peek: u64,
     refund: u64,
     force: u64,
@@ -25,12 +25,12 @@ struct Rarity {
 
 const NEVER: u64 = u64::MAX;
 
-const PLAIN: Rarity = Rarity {
+pub const PLAIN: Rarity = Rarity {
     peek: NEVER,
     refund: NEVER,
     force: NEVER,
 };
-const MIXED: Rarity = Rarity {
+pub const MIXED: Rarity = Rarity {
     peek: 6,
     refund: 8,
     force: 8,
@@ -38,7 +38,7 @@ const MIXED: Rarity = Rarity {
 
 /// Which numbers of buckets the calls on one key choose from.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Buckets {
+pub enum Buckets {
     /// None: the command has no such option, or it is not given.
     Classic,
     /// One number a key, the calls strict or not.
@@ -48,16 +48,42 @@ enum Buckets {
     Changing,
 }
 
+/// Where the clock goes next, from an instant and the length of the longest window.
+pub type NextTime = fn(&mut Numbers, i64, u64) -> i64;
+
 /// What a history is made of.
 #[derive(Clone)]
-struct Traffic {
+pub struct Traffic {
     command: &'static str,
     empty: Oracle,
     rarity: Rarity,
     buckets: Buckets,
+    clock: NextTime,
 }
 
-struct History {
+impl Traffic {
+    pub fn on_logs(rarity: Rarity, clock: NextTime) -> Self {
+        Traffic {
+            command: "SLIDE.LOG",
+            empty: Oracle::log(),
+            rarity,
+            buckets: Buckets::Classic,
+            clock,
+        }
+    }
+
+    pub fn on_counters(rarity: Rarity, buckets: Buckets, clock: NextTime) -> Self {
+        Traffic {
+            command: "SLIDE.COUNTER",
+            empty: Oracle::counter(),
+            rarity,
+            buckets,
+            clock,
+        }
+    }
+}
+
+pub struct History {
     traffic: Traffic,
     numbers: Numbers,
     scale: u64,
@@ -66,7 +92,7 @@ struct History {
 }
 
 impl History {
-    fn new(traffic: &Traffic, seed: u64) -> Self {
+    pub fn new(traffic: &Traffic, seed: u64) -> Self {
         let mut numbers = Numbers::new(seed);
         let scale = numbers.scale();
         let keys = (0..KEYS)
@@ -89,13 +115,11 @@ impl History {
         }
     }
 
-    fn run(mut self, frozen: &mut Frozen) -> u64 {
+    /// Compares so many rounds of calls, and says how many were limited.
+    pub fn run(&mut self, frozen: &mut Frozen, rounds: u64) -> u64 {
         let mut limited = 0;
-        for _ in 0..ROUNDS {
-            let next = match self.traffic.buckets {
-                Buckets::Changing => self.numbers.later(self.now, self.scale),
-                _ => self.numbers.next_time(self.now, self.scale),
-            };
+        for _ in 0..rounds {
+            let next = (self.traffic.clock)(&mut self.numbers, self.now, self.scale);
             move_clock(frozen, &mut self.keys, self.now, next);
             self.now = next;
             if self.traffic.buckets == Buckets::Changing {
@@ -108,6 +132,44 @@ impl History {
             }
         }
         limited
+    }
+
+    /// Puts the history to another instant, which the server's clock need not know of yet.
+    pub fn leap(&mut self, frozen: &mut Frozen, step: i64) {
+        delete_expired(frozen, &mut self.keys, self.now);
+        self.now = (self.now + step).max(EARLIEST);
+    }
+
+    /// The longest window of its calls.
+    pub fn longest_window(&self) -> i64 {
+        i64::try_from(self.scale).unwrap()
+    }
+
+    /// Compares what PEEK answers on each key that has not expired.
+    pub fn peek_all(&mut self, frozen: &mut Frozen) {
+        frozen.set(self.now);
+        for key in self.keys.iter().filter(|key| !key.may_forget(self.now)) {
+            let shape = key.shape(&mut self.numbers);
+            let (tiers, cost) = self.numbers.vary(&key.tiers);
+            let call = Call {
+                tiers: &tiers,
+                cost,
+                force: false,
+            };
+            let mut peek = redis::cmd("SLIDE.PEEK");
+            peek.arg(&key.name);
+            add_tiers(&mut peek, &tiers);
+            add_shape(&mut peek, shape);
+            add_options(&mut peek, call);
+            assert_eq!(
+                reply(&mut frozen.con, &peek),
+                key.oracle.peek(self.now, call, shape),
+                "peeked at {} at {}, after\n{}",
+                key.name,
+                self.now,
+                key.trace.join("\n")
+            );
+        }
     }
 
     fn run_calls(&mut self, frozen: &mut Frozen) -> u64 {
@@ -207,37 +269,33 @@ impl Answer {
     }
 }
 
-fn compare(traffic: &Traffic) {
+/// Compares so many histories, and says how many clock faults the server saw in them.
+pub fn compare(traffic: &Traffic, histories: u64) -> i64 {
     let mut frozen = Frozen::start();
-    let seeds = seeds(HISTORIES);
+    let seeds = seeds(histories);
     let calls = seeds.len() as u64 * ROUNDS * KEYS * CALLS_PER_KEY;
     let mut limited = 0;
     for seed in seeds {
         println!("{}, SLIDE_SEED={seed}", traffic.command);
-        limited += History::new(traffic, seed).run(&mut frozen);
+        limited += History::new(traffic, seed).run(&mut frozen, ROUNDS);
     }
     assert!(
         limited > calls / 10 && limited < calls * 9 / 10,
         "{limited} of {calls} limited"
     );
+    frozen.clock_faults()
 }
 
 fn compare_logs(rarity: Rarity) {
-    compare(&Traffic {
-        command: "SLIDE.LOG",
-        empty: Oracle::log(),
-        rarity,
-        buckets: Buckets::Classic,
-    });
+    compare(&Traffic::on_logs(rarity, Numbers::next_time), HISTORIES);
 }
 
 fn compare_counters(rarity: Rarity, buckets: Buckets) {
-    compare(&Traffic {
-        command: "SLIDE.COUNTER",
-        empty: Oracle::counter(),
-        rarity,
-        buckets,
-    });
+    let clock = match buckets {
+        Buckets::Changing => Numbers::later,
+        _ => Numbers::next_time,
+    };
+    compare(&Traffic::on_counters(rarity, buckets, clock), HISTORIES);
 }
 
 #[test]

@@ -70,7 +70,7 @@ impl Key {
         self.trace.push("DEL".to_owned());
     }
 
-    fn may_forget(&self, now: i64) -> bool {
+    pub fn may_forget(&self, now: i64) -> bool {
         self.oracle.may_forget(
             now,
             Call {

@@ -1,14 +1,23 @@
 //! The module under a clock that the test moves: libfaketime stands between the server and the
 //! system's clock. That works with Redis 8.2; `SLIDE_SERVER` names the binary.
+//!
+//! `SLIDE_EFFORT=short` does fewer of the random rounds.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing)]
 
 #[path = "../support/mod.rs"]
 mod support;
 
+mod adversary;
 mod all;
 mod buckets;
 mod counter;
+mod drift;
+mod far;
+mod healing;
 mod histories;
 mod key;
 mod log;
+mod moving;
+mod promises;
+mod steps;

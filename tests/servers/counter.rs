@@ -6,8 +6,7 @@ use redis::Connection;
 
 use crate::support::oracle::{Call, Counter, Reply};
 use crate::support::{
-    Server, Timed, info_number, now, repeated, run, slide, slide_counter, state, timed_reply,
-    wait_until,
+    Server, Timed, now, run, slide, slide_counter, state, timed_reply, wait_until,
 };
 
 /// The longest window there is: no test meets its boundary.
@@ -188,94 +187,6 @@ fn a_missing_or_shortened_expiry_is_set_right() {
 }
 
 #[test]
-fn a_refusal_changes_nothing() {
-    let server = Server::start();
-    let mut con = server.connect();
-    let verdicts: Vec<i64> = ["6", "6", "4"]
-        .iter()
-        .map(|cost| slide_counter(&mut con, "k", &[(10, DECADE)], &["COST", cost]).limited)
-        .collect();
-    assert_eq!(verdicts, [0, 1, 0]);
-
-    let before = state(&mut con);
-    let changes = info_number(&mut con, "persistence", "rdb_changes_since_last_save");
-    for _ in 0..100 {
-        assert_eq!(
-            slide_counter(&mut con, "k", &[(10, DECADE)], &[]).limited,
-            1
-        );
-    }
-    // Over one tier's limit is recorded in none, and makes no field.
-    assert_eq!(
-        slide_counter(&mut con, "k", &[(99, "1d"), (10, DECADE)], &[]).limited,
-        1
-    );
-    assert_eq!(state(&mut con), before);
-    assert_eq!(
-        info_number(&mut con, "persistence", "rdb_changes_since_last_save"),
-        changes
-    );
-}
-
-#[test]
-fn a_cost_above_the_limit_never_fits_and_takes_nothing() {
-    let server = Server::start();
-    let mut con = server.connect();
-    assert_eq!(
-        slide_counter(&mut con, "k", &[(300, DECADE)], &["COST", "301"]),
-        Reply {
-            limited: 1,
-            limit: 300,
-            remaining: 300,
-            retry_after: -1,
-            reset_after: 0
-        }
-    );
-    assert_eq!(run::<i64>(&mut con, "EXISTS", &["k"]), 0);
-    assert_eq!(
-        slide_counter(&mut con, "k", &[(300, DECADE)], &[]).remaining,
-        299
-    );
-}
-
-#[test]
-fn cost_0_reports_and_records_nothing() {
-    let server = Server::start();
-    let mut con = server.connect();
-    assert_eq!(
-        slide_counter(&mut con, "k", &[(10, DECADE)], &["COST", "0"]),
-        Reply {
-            limited: 0,
-            limit: 10,
-            remaining: 10,
-            retry_after: 0,
-            reset_after: 0
-        }
-    );
-    assert_eq!(run::<i64>(&mut con, "EXISTS", &["k"]), 0);
-}
-
-#[test]
-fn a_limit_can_change_while_the_counter_is_full() {
-    let server = Server::start();
-    let mut con = server.connect();
-    repeated(&slide("SLIDE.COUNTER", "k", &[(10, DECADE)], &[]), 10)
-        .query::<()>(&mut con)
-        .unwrap();
-    assert_eq!(
-        slide_counter(&mut con, "k", &[(10, DECADE)], &[]).limited,
-        1
-    );
-    let raised = slide_counter(&mut con, "k", &[(20, DECADE)], &[]);
-    assert_eq!((raised.limited, raised.remaining), (0, 9));
-    let lowered = slide_counter(&mut con, "k", &[(5, DECADE)], &[]);
-    assert_eq!(
-        (lowered.limited, lowered.limit, lowered.remaining),
-        (1, 5, 0)
-    );
-}
-
-#[test]
 fn the_previous_window_counts_by_the_part_still_covered() {
     let server = Server::start();
     let mut con = server.connect();
@@ -318,32 +229,6 @@ fn waits_know_how_the_weight_falls() {
     assert!(
         reply.retry_after.abs_diff(expected) < 5000,
         "{reply:?}, {window}"
-    );
-}
-
-#[test]
-fn every_tier_must_pass() {
-    let server = Server::start();
-    let mut con = server.connect();
-    let tiers = [(10, "315575999998"), (3, "315575999999"), (3, DECADE)];
-    let fewest = slide_counter(&mut con, "k", &tiers, &["COST", "3"]);
-    assert_eq!((fewest.limited, fewest.limit, fewest.remaining), (0, 3, 0));
-    let limited = slide_counter(&mut con, "k", &tiers, &[]);
-    assert_eq!(
-        (limited.limited, limited.limit, limited.remaining),
-        (1, 3, 0)
-    );
-    let never = slide_counter(&mut con, "k", &tiers, &["COST", "4"]);
-    assert_eq!((never.limited, never.limit, never.retry_after), (1, 3, -1));
-    let never = slide_counter(&mut con, "k", &tiers, &["COST", "11"]);
-    assert_eq!(
-        (
-            never.limited,
-            never.limit,
-            never.remaining,
-            never.retry_after
-        ),
-        (1, 10, 7, -1)
     );
 }
 

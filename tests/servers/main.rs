@@ -8,6 +8,7 @@ mod support;
 mod all;
 mod all_effects;
 mod arguments;
+mod both;
 mod buckets;
 mod clients;
 mod cluster;

@@ -1,20 +1,27 @@
 //! A server whose clock stands where the test puts it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use redis::{Connection, cmd};
 
-use super::{Server, Setup, eventually, now};
+use super::{Server, Setup, eventually, info_number, now};
 
 /// 2026-01-02 03:04:05 UTC, where each clock starts.
 pub const START: i64 = 1_767_323_045_000;
 
+/// What a server under libfaketime takes for the time: a file that it reads with each look at its
+/// clock.
+#[derive(Debug, Clone)]
+pub struct Clock {
+    file: PathBuf,
+}
+
 /// A server, its clock, and a connection.
 pub struct Frozen {
     pub con: Connection,
-    file: PathBuf,
-    _server: Server,
+    pub clock: Clock,
+    pub server: Server,
 }
 
 /// The variant for programs with threads: a server's background threads read the clock too, and
@@ -32,6 +39,7 @@ fn library() -> PathBuf {
 /// The date in the notation that libfaketime reads, in UTC, with half a ms more because it rounds
 /// down.
 fn date(ms: i64) -> String {
+    assert!(ms >= 0, "libfaketime knows no date before 1970: {ms}");
     let (days, of_day) = (ms.div_euclid(86_400_000), ms.rem_euclid(86_400_000));
     let (hours, minutes) = (of_day / 3_600_000, of_day / 60_000 % 60);
     let (seconds, millis) = (of_day / 1000 % 60, of_day % 1000);
@@ -71,30 +79,50 @@ fn civil(mut days: i64) -> (i64, i64, i64) {
     (year, month, days + 1)
 }
 
-/// The file is replaced at once: the server reads it with each look at its clock.
-fn write(file: &Path, ms: i64) {
-    let new = file.with_extension("new");
-    fs::write(&new, date(ms)).expect("the folder is writable");
-    fs::rename(&new, file).expect("the folder is writable");
+impl Clock {
+    /// Stops the clock at an instant.
+    pub fn stop(&self, ms: i64) {
+        self.write(&date(ms));
+    }
+
+    /// Lets the clock run from about this instant on, so many times as fast as it should. Backwards
+    /// if that is negative.
+    pub fn run(&self, ms: i64, rate: f64) {
+        self.write(&format!("@{} x{rate}", date(ms)));
+    }
+
+    /// The file is replaced at once: the server never reads half a date.
+    fn write(&self, text: &str) {
+        let new = self.file.with_extension("new");
+        fs::write(&new, text).expect("the folder is writable");
+        fs::rename(&new, &self.file).expect("the folder is writable");
+    }
 }
 
 impl Frozen {
+    /// With the module and nothing else.
     #[track_caller]
     pub fn start() -> Self {
-        let setup = Setup::new();
-        let file = setup.dir().join("clock");
-        write(&file, START);
+        Self::start_with(Setup::new())
+    }
+
+    #[track_caller]
+    pub fn start_with(setup: Setup) -> Self {
+        let clock = Clock {
+            file: setup.dir().join("clock"),
+        };
+        clock.stop(START);
         let server = setup
             .environment("TZ", "UTC")
             .environment("LD_PRELOAD", library())
-            .environment("FAKETIME_TIMESTAMP_FILE", &file)
+            .environment("FAKETIME_TIMESTAMP_FILE", &clock.file)
             .environment("FAKETIME_NO_CACHE", "1")
             .environment("DONT_FAKE_MONOTONIC", "1")
             .start();
         let mut frozen = Frozen {
             con: server.connect(),
-            file,
-            _server: server,
+            clock,
+            server,
         };
         frozen.set(START);
         frozen
@@ -103,11 +131,16 @@ impl Frozen {
     /// Puts the clock to an instant, and sees that the server reads it.
     #[track_caller]
     pub fn set(&mut self, ms: i64) {
-        write(&self.file, ms);
+        self.clock.stop(ms);
         eventually(
             "the server's clock obeys libfaketime (Redis 8.2 does)",
             || (now(&mut self.con) == ms).then_some(()),
         );
+    }
+
+    /// How many clock faults the server has counted.
+    pub fn clock_faults(&mut self) -> i64 {
+        info_number(&mut self.con, "slide", "slide_clock_faults")
     }
 
     pub fn delete(&mut self, key: &str) {

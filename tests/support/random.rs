@@ -6,7 +6,7 @@ use std::env;
 const SCALES: [u64; 6] = [7, 100, 1000, 60_000, 86_400_000, 315_576_000_000];
 
 /// No clock is put before this, 2001-09-09.
-const EARLIEST: i64 = 1_000_000_000_000;
+pub const EARLIEST: i64 = 1_000_000_000_000;
 
 /// The largest limit and cost.
 pub const MOST: u64 = (1 << 53) - 1;
