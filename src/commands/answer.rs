@@ -81,7 +81,7 @@ pub fn count_fault(call: &dyn Call) {
 /// Answers a call without writing, as if it had been recorded if `record`.
 ///
 /// # Errors
-/// [`Foreign`] when the key holds what the limiter did not write.
+/// [`Error::Foreign`] when the key holds what the limiter did not write.
 #[inline(always)]
 pub fn settle(
     now: Timestamp,

@@ -33,6 +33,7 @@ impl Command for Counter {
             Keyword::Buckets,
             Keyword::Strict,
         ];
+        // By reference, here and below, for the reason that stands in `Log::run`.
         let request = arguments::parse(args.from(2), &options);
         let request = request.as_ref().map_err(Error::clone)?;
         let name = args.key()?;

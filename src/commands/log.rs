@@ -26,6 +26,8 @@ impl Command for Log {
 
     fn run(ctx: Context<'_>, args: Args<'_>) -> Result<(), Error> {
         let options = [Keyword::Cost, Keyword::Force, Keyword::Headers];
+        // By reference, here and below: `?` on the value itself would copy it, and a copy of what was just
+        // written stalls the processor.
         let request = arguments::parse(args.from(2), &options);
         let request = request.as_ref().map_err(Error::clone)?;
         let name = args.key()?;

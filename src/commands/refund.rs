@@ -26,7 +26,7 @@ impl Command for Refund {
     };
 
     fn run(ctx: Context<'_>, args: Args<'_>) -> Result<(), Error> {
-        let units = arguments::parse_units(args.from(2).next())?.get();
+        let units = arguments::parse_units(args.from(2).next())?;
         let mut key = Key::open(ctx, args.key()?);
         let refunded = if key.holds() == Holds::Hash {
             counter::refund(&mut CounterKey::new(&mut key)?, units)?

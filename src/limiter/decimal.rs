@@ -69,7 +69,9 @@ mod tests {
         }
 
         #[test]
-        fn agrees_with_the_standard_library(bytes in "[0-9+ -]{0,22}") {
+        fn agrees_with_the_standard_library(
+            bytes in prop_oneof!["[0-9+ -]{0,22}", "[0-9]{18,21}", "1[0-9]{19}"],
+        ) {
             let canonical = bytes.parse::<u64>().ok().filter(|value| value.to_string() == bytes);
             prop_assert_eq!(parse(bytes.as_bytes()), canonical);
         }

@@ -1,5 +1,7 @@
 //! Generated histories of calls, as the property tests of both limiters play them.
 
+use std::num::NonZeroU64;
+
 use proptest::prelude::*;
 
 use super::tier::{Tier, Tiers};
@@ -15,7 +17,7 @@ pub struct Step {
     pub cost: u64,
     pub force: bool,
     /// Units to give back before the call.
-    pub refund: Option<u64>,
+    pub refund: Option<NonZeroU64>,
 }
 
 /// Calls by one client on one key.
@@ -114,7 +116,7 @@ fn step(window: i64) -> impl Strategy<Value = Step> {
             elapsed,
             cost,
             force,
-            refund,
+            refund: refund.and_then(NonZeroU64::new),
         },
     )
 }

@@ -1,7 +1,7 @@
 //! Stores in memory, for tests.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::mem;
 
 use super::Foreign;
 use super::counter::{Buckets, CounterStore, Division};
@@ -16,7 +16,7 @@ pub struct LogMemory {
     /// How many entries the last trim removed.
     pub trimmed: usize,
     /// How many more reads succeed, if not all.
-    pub reads_left: Option<usize>,
+    pub reads_left: Cell<Option<usize>>,
 }
 
 impl LogMemory {
@@ -32,7 +32,7 @@ impl LogMemory {
     }
 
     fn show<'a>(
-        &mut self,
+        &self,
         entries: impl Iterator<Item = &'a (i64, u64, u64)>,
         mut visit: impl FnMut(Entry) -> bool,
     ) -> Result<(), Foreign> {
@@ -45,9 +45,10 @@ impl LogMemory {
         Ok(())
     }
 
-    fn read(&mut self, found: Option<(i64, u64, u64)>) -> Result<Option<Entry>, Foreign> {
-        if let Some(left) = &mut self.reads_left {
-            *left = left.checked_sub(1).ok_or(Foreign::Log)?;
+    fn read(&self, found: Option<(i64, u64, u64)>) -> Result<Option<Entry>, Foreign> {
+        if let Some(left) = self.reads_left.get() {
+            let left = left.checked_sub(1).ok_or(Foreign::Log)?;
+            self.reads_left.set(Some(left));
         }
         Ok(found.map(|(time, total, cost)| Entry {
             time: Timestamp::from_millis(time),
@@ -73,17 +74,11 @@ impl LogStore for LogMemory {
         time: Timestamp,
         visit: impl FnMut(Entry) -> bool,
     ) -> Result<(), Foreign> {
-        let later = self.entries.split_off(&(time.as_millis() + 1, 0, 0));
-        let shown = self.show(later.iter(), visit);
-        self.entries.extend(later);
-        shown
+        self.show(self.entries.range((time.as_millis() + 1, 0, 0)..), visit)
     }
 
     fn newest_first(&mut self, visit: impl FnMut(Entry) -> bool) -> Result<(), Foreign> {
-        let entries = mem::take(&mut self.entries);
-        let shown = self.show(entries.iter().rev(), visit);
-        self.entries = entries;
-        shown
+        self.show(self.entries.iter().rev(), visit)
     }
 
     fn len(&self) -> usize {

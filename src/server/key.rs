@@ -48,7 +48,8 @@ impl Change {
 /// An open key, until dropped.
 ///
 /// Only once it is closed are watchers, tracking clients and subscribers told of its changes: what
-/// they do then cannot meet an open handle.
+/// they do then cannot meet an open handle. (But for ranges of a log, which the server removes by a
+/// command of its own: [`super::LogKey`].)
 #[derive(Debug)]
 pub struct Key<'a> {
     pub(super) ctx: Context<'a>,

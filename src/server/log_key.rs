@@ -6,6 +6,7 @@ use redis_module::raw::RedisModuleString;
 use smallvec::SmallVec;
 
 use super::api::{OK, api};
+use super::cursor::Cursor;
 use super::error::Error;
 use super::key::{Change, Holds, Key, written};
 use super::text::Text;
@@ -33,44 +34,6 @@ impl<'k, 'a> LogKey<'k, 'a> {
             Holds::Nothing | Holds::SortedSet => Ok(Self { key }),
             Holds::Hash | Holds::Other => Err(Error::WrongType),
         }
-    }
-
-    /// Points the cursor at the first element after `above`, in a range up to `through`.
-    fn seek_first(&mut self, above: f64, through: f64) -> Option<Cursor<'_, 'a>> {
-        if self.key.holds() == Holds::Nothing {
-            return None;
-        }
-        let key = &mut *self.key;
-        // SAFETY: the key is open and held something; if it no longer does, the call fails.
-        let status = unsafe {
-            api!(RedisModule_ZsetFirstInScoreRange(
-                key.raw(),
-                above,
-                through,
-                1,
-                0
-            ))
-        };
-        (status == OK).then_some(Cursor { key })
-    }
-
-    /// Points the cursor at the last element.
-    fn seek_last(&mut self) -> Option<Cursor<'_, 'a>> {
-        if self.key.holds() == Holds::Nothing {
-            return None;
-        }
-        let key = &mut *self.key;
-        // SAFETY: as in `seek_first`.
-        let status = unsafe {
-            api!(RedisModule_ZsetLastInScoreRange(
-                key.raw(),
-                f64::NEG_INFINITY,
-                f64::INFINITY,
-                0,
-                0
-            ))
-        };
-        (status == OK).then_some(Cursor { key })
     }
 
     /// ZADD.
@@ -117,7 +80,7 @@ impl<'k, 'a> LogKey<'k, 'a> {
                     None => self.remove(entries),
                 }
             }
-            few => self.remove(few),
+            entries => self.remove(entries),
         }
     }
 
@@ -126,7 +89,8 @@ impl<'k, 'a> LogKey<'k, 'a> {
     fn remove_range(&mut self, first: &str, last: &str) -> Option<u64> {
         let key = &*self.key;
         // SAFETY: the cursor is given up before the set changes under it, and the set keeps an
-        // element, so that the open key stays good. The format fits the arguments (`!`
+        // element, so that the open key stays good: the server tells subscribers of this change at
+        // once, but asks modules not to write from within such a notification. The format fits the arguments (`!`
         // propagates): a string, and twice bytes with their number. The reply is ours to free; it is
         // null if the server refuses, and then nothing was changed.
         unsafe {
@@ -193,7 +157,7 @@ impl<'k, 'a> LogKey<'k, 'a> {
     /// The score that parts the oldest `count` entries from the rest; `None` where it does not part
     /// them, because two entries have the same time, which no log writes.
     fn score_through(&mut self, count: usize) -> Option<f64> {
-        let mut cursor = self.seek_first(f64::NEG_INFINITY, f64::INFINITY)?;
+        let mut cursor = Cursor::first(self.key, f64::NEG_INFINITY, f64::INFINITY)?;
         for _ in 1..count {
             cursor.advance();
         }
@@ -205,14 +169,14 @@ impl<'k, 'a> LogKey<'k, 'a> {
 
 impl LogStore for LogKey<'_, '_> {
     fn newest(&mut self) -> Result<Option<Entry>, Foreign> {
-        match self.seek_last() {
+        match Cursor::last(self.key) {
             Some(mut cursor) => cursor.entry(),
             None => Ok(None),
         }
     }
 
     fn first_after(&mut self, time: Timestamp) -> Result<Option<Entry>, Foreign> {
-        match self.seek_first(score(time), f64::INFINITY) {
+        match Cursor::first(self.key, score(time), f64::INFINITY) {
             Some(mut cursor) => cursor.entry(),
             None => Ok(None),
         }
@@ -223,7 +187,7 @@ impl LogStore for LogKey<'_, '_> {
         time: Timestamp,
         mut visit: impl FnMut(Entry) -> bool,
     ) -> Result<(), Foreign> {
-        let Some(mut cursor) = self.seek_first(score(time), f64::INFINITY) else {
+        let Some(mut cursor) = Cursor::first(self.key, score(time), f64::INFINITY) else {
             return Ok(());
         };
         while let Some(entry) = cursor.entry()?
@@ -234,7 +198,7 @@ impl LogStore for LogKey<'_, '_> {
     }
 
     fn newest_first(&mut self, mut visit: impl FnMut(Entry) -> bool) -> Result<(), Foreign> {
-        let Some(mut cursor) = self.seek_last() else {
+        let Some(mut cursor) = Cursor::last(self.key) else {
             return Ok(());
         };
         while let Some(entry) = cursor.entry()?
@@ -249,7 +213,7 @@ impl LogStore for LogKey<'_, '_> {
     }
 
     fn count_through(&mut self, time: Timestamp, most: usize) -> usize {
-        match self.seek_first(f64::NEG_INFINITY, score(time)) {
+        match Cursor::first(self.key, f64::NEG_INFINITY, score(time)) {
             Some(mut cursor) if !cursor.is_at_end() => {
                 1 + (1..most).take_while(|_| cursor.advance()).count()
             }
@@ -286,54 +250,6 @@ impl LogStore for LogKey<'_, '_> {
 
     fn expire_at(&mut self, time: Timestamp) {
         self.key.expire_at(time);
-    }
-}
-
-/// A place in the set of an open key. The set cannot change while it stands.
-#[derive(Debug)]
-struct Cursor<'k, 'a> {
-    key: &'k mut Key<'a>,
-}
-
-impl<'a> Cursor<'_, 'a> {
-    /// The score and the member; `None` where the range is empty.
-    fn element(&mut self) -> Option<(f64, Text<'a>)> {
-        let mut score = 0.0;
-        // SAFETY: the key has a cursor. The server answers null past the end, and otherwise a
-        // string that is ours to free.
-        unsafe {
-            let member = api!(RedisModule_ZsetRangeCurrentElement(
-                self.key.raw(),
-                &raw mut score
-            ));
-            Text::adopt(self.key.ctx, member).map(|member| (score, member))
-        }
-    }
-
-    fn entry(&mut self) -> Result<Option<Entry>, Foreign> {
-        match self.element() {
-            None => Ok(None),
-            Some((score, member)) => Entry::parse(score, member.bytes())
-                .map(Some)
-                .ok_or(Foreign::Log),
-        }
-    }
-
-    fn is_at_end(&self) -> bool {
-        // SAFETY: the key has a cursor.
-        unsafe { api!(RedisModule_ZsetRangeEndReached(self.key.raw())) != 0 }
-    }
-
-    /// Moves on; `false`, and no move, where the range ends.
-    fn advance(&mut self) -> bool {
-        // SAFETY: the key has a cursor.
-        unsafe { api!(RedisModule_ZsetRangeNext(self.key.raw())) == 1 }
-    }
-
-    /// Moves back; `false`, and no move, where the range begins.
-    fn retreat(&mut self) -> bool {
-        // SAFETY: the key has a cursor.
-        unsafe { api!(RedisModule_ZsetRangePrev(self.key.raw())) == 1 }
     }
 }
 

@@ -8,6 +8,7 @@ mod args;
 mod command;
 mod context;
 mod counter_key;
+mod cursor;
 mod error;
 mod field_names;
 mod key;

@@ -107,7 +107,8 @@ impl Buckets {
         buckets.assign(value).then_some(buckets)
     }
 
-    /// Becomes what a value spells, if it is one of as many counts; says whether it is.
+    /// Becomes what `value` spells, one of as many counts. `false` where it spells something else;
+    /// then the counts may be anything.
     pub fn assign(&mut self, value: &[u8]) -> bool {
         self.take_from(value).is_some_and(<[u8]>::is_empty)
     }

@@ -8,8 +8,8 @@ use crate::limiter::units::Timestamp;
 ///
 /// Every write is done and propagated at once; none can fail.
 pub trait CounterStore {
-    /// Gives `buckets`, which are of a window divided so, the counts that are recorded of it; `false`
-    /// where none are.
+    /// Reads what is recorded of `division` into `buckets`, which were made for it; `false`, and
+    /// nothing read, where nothing is.
     ///
     /// # Errors
     /// [`Foreign`] when what stands there, or beside it, was not written by a counter.

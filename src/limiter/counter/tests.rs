@@ -56,7 +56,12 @@ fn agrees_with_the_oracle(history: &History, shape: Shape) -> Result<(), TestCas
         now = (now + step.elapsed).max(0);
         if let Some(units) = step.refund {
             let refunded = refund(&mut store, units).unwrap();
-            prop_assert_eq!(refunded, counter.refund(units), "refunding at {}", now);
+            prop_assert_eq!(
+                refunded,
+                counter.refund(units.get()),
+                "refunding at {}",
+                now
+            );
         }
         let call = oracle::Call {
             tiers: &history.tiers,

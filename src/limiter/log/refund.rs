@@ -1,5 +1,7 @@
 //! Giving back what was recorded last.
 
+use std::num::NonZeroU64;
+
 use super::entry::Entry;
 use super::store::LogStore;
 use crate::limiter::Foreign;
@@ -11,8 +13,8 @@ const MOST_ENTRIES: usize = 1000;
 ///
 /// # Errors
 /// [`Foreign`] when an entry it comes to was not written by a log; nothing is changed.
-pub fn refund<S: LogStore>(store: &mut S, units: u64) -> Result<u64, Foreign> {
-    let mut wanted = units;
+pub fn refund<S: LogStore>(store: &mut S, units: NonZeroU64) -> Result<u64, Foreign> {
+    let mut wanted = units.get();
     let mut taken = Vec::new();
     let mut remainder = None;
     store.newest_first(|entry| {
@@ -32,5 +34,5 @@ pub fn refund<S: LogStore>(store: &mut S, units: u64) -> Result<u64, Foreign> {
     if !taken.is_empty() {
         store.replace(&taken, remainder);
     }
-    Ok(units - wanted)
+    Ok(units.get() - wanted)
 }

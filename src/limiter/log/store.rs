@@ -46,7 +46,7 @@ pub trait LogStore {
     fn append(&mut self, entry: Entry);
 
     /// Puts `new`, if there is one, in the place of `old`: the newest entries, one or more, newest
-    /// first.
+    /// first. `new` has the time of the oldest of them.
     fn replace(&mut self, old: &[Entry], new: Option<Entry>);
 
     /// Removes the oldest `count` entries, which are not all.

@@ -1,0 +1,91 @@
+//! A place in a log's sorted set.
+
+use super::api::{OK, api};
+use super::key::{Holds, Key};
+use super::text::Text;
+use crate::limiter::Foreign;
+use crate::limiter::log::Entry;
+
+/// A place in the set of an open key. The set cannot change while it stands.
+#[derive(Debug)]
+pub(super) struct Cursor<'k, 'a> {
+    key: &'k mut Key<'a>,
+}
+
+impl<'k, 'a> Cursor<'k, 'a> {
+    /// At the first element after `above`, in a range up to `through`; `None` where nothing is.
+    pub(super) fn first(key: &'k mut Key<'a>, above: f64, through: f64) -> Option<Self> {
+        if key.holds() == Holds::Nothing {
+            return None;
+        }
+        // SAFETY: the key is open and held something; if it no longer does, the call fails.
+        let status = unsafe {
+            api!(RedisModule_ZsetFirstInScoreRange(
+                key.raw(),
+                above,
+                through,
+                1,
+                0
+            ))
+        };
+        (status == OK).then_some(Self { key })
+    }
+
+    /// At the last element; `None` where nothing is.
+    pub(super) fn last(key: &'k mut Key<'a>) -> Option<Self> {
+        if key.holds() == Holds::Nothing {
+            return None;
+        }
+        // SAFETY: as in `first`.
+        let status = unsafe {
+            api!(RedisModule_ZsetLastInScoreRange(
+                key.raw(),
+                f64::NEG_INFINITY,
+                f64::INFINITY,
+                0,
+                0
+            ))
+        };
+        (status == OK).then_some(Self { key })
+    }
+
+    /// The score and the member; `None` where the range is empty.
+    pub(super) fn element(&mut self) -> Option<(f64, Text<'a>)> {
+        let mut score = 0.0;
+        // SAFETY: the key has a cursor. The server answers null past the end, and otherwise a
+        // string that is ours to free.
+        unsafe {
+            let member = api!(RedisModule_ZsetRangeCurrentElement(
+                self.key.raw(),
+                &raw mut score
+            ));
+            Text::adopt(self.key.ctx, member).map(|member| (score, member))
+        }
+    }
+
+    pub(super) fn entry(&mut self) -> Result<Option<Entry>, Foreign> {
+        match self.element() {
+            None => Ok(None),
+            Some((score, member)) => Entry::parse(score, member.bytes())
+                .map(Some)
+                .ok_or(Foreign::Log),
+        }
+    }
+
+    pub(super) fn is_at_end(&self) -> bool {
+        // SAFETY: the key has a cursor.
+        unsafe { api!(RedisModule_ZsetRangeEndReached(self.key.raw())) != 0 }
+    }
+
+    /// Moves on; `false`, and no move, where the range ends.
+    pub(super) fn advance(&mut self) -> bool {
+        // SAFETY: the key has a cursor.
+        unsafe { api!(RedisModule_ZsetRangeNext(self.key.raw())) == 1 }
+    }
+
+    /// Moves back; `false`, and no move, where the range begins.
+    pub(super) fn retreat(&mut self) -> bool {
+        // SAFETY: the key has a cursor.
+        unsafe { api!(RedisModule_ZsetRangePrev(self.key.raw())) == 1 }
+    }
+}
