@@ -2,7 +2,7 @@
 //! promises are kept. What they are stands in `promises`.
 
 use crate::support::faketime::{Frozen, START};
-use crate::support::random::{EARLIEST, MOST, Numbers};
+use crate::support::random::{EARLIEST, MOST, Numbers, is_replay};
 use crate::support::{Reply, entries, reply, run};
 
 const YEAR: i64 = 31_557_600_000;
@@ -375,6 +375,7 @@ impl Tally {
             self.healed,
             self.full,
         ];
-        assert!(counts.iter().all(|&count| count >= rounds), "{self:?}");
+        let telling = counts.iter().all(|&count| count >= rounds);
+        assert!(is_replay() || telling, "{self:?}");
     }
 }

@@ -9,7 +9,7 @@ use redis::{Connection, Value, pipe};
 use crate::key::{CLASSIC, Oracle, Shape};
 use crate::support::faketime::{Frozen, START};
 use crate::support::oracle::Call;
-use crate::support::random::{Numbers, effort, seeds};
+use crate::support::random::{Numbers, effort, is_replay, seeds};
 use crate::support::{
     Reply, entries, eventually, now, repeated, reply_of, run, slide, slide_counter, slide_log,
 };
@@ -121,7 +121,7 @@ impl Watch {
             compared, limited, ..
         } = self;
         assert!(
-            *limited > 20 && compared - limited > 20,
+            is_replay() || (*limited > 20 && compared - limited > 20),
             "{limited} of {compared} limited"
         );
     }
@@ -154,7 +154,7 @@ fn a_clock_that_runs_backwards_is_followed() {
             watch.assert_telling();
         }
     }
-    assert!(frozen.clock_faults() > 0, "no clock fault");
+    assert!(is_replay() || frozen.clock_faults() > 0, "no clock fault");
 }
 
 /// Time that runs backwards is no time: all of it together admits no more than the limit.
@@ -198,7 +198,7 @@ fn a_clock_that_another_thread_moves_is_followed() {
         });
         watch.assert_telling();
     }
-    assert!(frozen.clock_faults() > 0, "no clock fault");
+    assert!(is_replay() || frozen.clock_faults() > 0, "no clock fault");
 }
 
 /// 23:59:59 comes twice, as some clocks show a leap second.

@@ -3,7 +3,7 @@
 
 use crate::all;
 use crate::histories::{Buckets, MIXED, PLAIN, Traffic, compare};
-use crate::support::random::{EARLIEST, Numbers, effort};
+use crate::support::random::{EARLIEST, Numbers, effort, is_replay};
 
 const YEAR: i64 = 31_557_600_000;
 
@@ -24,7 +24,10 @@ fn stepping(numbers: &mut Numbers, now: i64, window: u64) -> i64 {
 
 fn assert_healed(faults: i64) {
     let most = effort(4, 50);
-    assert!(faults > most, "only {faults} clock faults were seen");
+    assert!(
+        is_replay() || faults > most,
+        "only {faults} clock faults were seen"
+    );
 }
 
 fn histories() -> u64 {

@@ -79,6 +79,15 @@ fn civil(mut days: i64) -> (i64, i64, i64) {
     (year, month, days + 1)
 }
 
+/// libfaketime opens shared memory for the children that a process may have. A server that is
+/// killed would leave it behind, and it needs the names no more.
+fn forget_shared_memory(process: u32) {
+    for name in ["faketime_shm_", "sem.faketime_sem_"] {
+        let file = format!("/dev/shm/{name}{process}");
+        fs::remove_file(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
+    }
+}
+
 impl Clock {
     /// Stops the clock at an instant.
     pub fn stop(&self, ms: i64) {
@@ -119,6 +128,7 @@ impl Frozen {
             .environment("FAKETIME_NO_CACHE", "1")
             .environment("DONT_FAKE_MONOTONIC", "1")
             .start();
+        forget_shared_memory(server.process());
         let mut frozen = Frozen {
             con: server.connect(),
             clock,

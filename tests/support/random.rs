@@ -123,6 +123,12 @@ impl Numbers {
     }
 }
 
+/// Whether `SLIDE_SEED` replays one round, which need not show by itself all that the rounds do
+/// together.
+pub fn is_replay() -> bool {
+    env::var_os("SLIDE_SEED").is_some()
+}
+
 /// The seeds of so many rounds: from `SLIDE_FIRST_SEED` on, else from 1, or the one that
 /// `SLIDE_SEED` says.
 pub fn seeds(rounds: u64) -> Vec<u64> {

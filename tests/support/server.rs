@@ -274,6 +274,11 @@ impl Server {
         self.port
     }
 
+    /// The process's id.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
