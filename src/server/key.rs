@@ -48,8 +48,7 @@ impl Change {
 /// An open key, until dropped.
 ///
 /// Only once it is closed are watchers, tracking clients and subscribers told of its changes: what
-/// they do then cannot meet an open handle. (But for ranges of a log, which the server removes by a
-/// command of its own: [`super::LogKey`].)
+/// they do then cannot meet an open handle.
 #[derive(Debug)]
 pub struct Key<'a> {
     pub(super) ctx: Context<'a>,
@@ -58,6 +57,15 @@ pub struct Key<'a> {
     holds: Holds,
     writable: bool,
     changes: SmallVec<[Change; 8]>,
+    /// What is to be removed once the key is closed. Few calls have that.
+    removal: Option<Box<ScoreRange>>,
+}
+
+/// A part of a sorted set, as ZREMRANGEBYSCORE takes it.
+#[derive(Debug)]
+pub(super) struct ScoreRange {
+    pub(super) first: String,
+    pub(super) last: String,
 }
 
 impl<'a> Key<'a> {
@@ -94,6 +102,7 @@ impl<'a> Key<'a> {
             },
             writable,
             changes: SmallVec::new(),
+            removal: None,
         }
     }
 
@@ -125,6 +134,12 @@ impl<'a> Key<'a> {
     /// Notes a change, for when the key is closed.
     pub(super) fn changed(&mut self, change: Change) {
         self.changes.push(change);
+    }
+
+    /// Has a part of the sorted set removed, by ZREMRANGEBYSCORE, once the key is closed: the server
+    /// tells of that by itself, at once.
+    pub(super) fn remove_later(&mut self, range: ScoreRange) {
+        self.removal = Some(Box::new(range));
     }
 
     pub(super) fn expiry(&self) -> Option<Timestamp> {
@@ -170,6 +185,30 @@ impl<'a> Key<'a> {
     }
 }
 
+impl ScoreRange {
+    /// ZREMRANGEBYSCORE on a key that is not open. The server has no reason to refuse it.
+    #[cold]
+    fn remove(&self, ctx: Context<'_>, key: Word<'_>) {
+        // SAFETY: the format fits the arguments (`!` propagates): a string of the running command, and
+        // twice bytes with their number. The reply is ours to free; it is null after a refusal.
+        unsafe {
+            let reply = api!(RedisModule_Call(
+                ctx.raw,
+                c"ZREMRANGEBYSCORE".as_ptr(),
+                c"!sbb".as_ptr(),
+                key.raw,
+                self.first.as_ptr(),
+                self.first.len(),
+                self.last.as_ptr(),
+                self.last.len()
+            ));
+            if !reply.is_null() {
+                api!(RedisModule_FreeCallReply(reply));
+            }
+        }
+    }
+}
+
 /// Holds each write to its word before it is propagated: what the primary does not have, no replica
 /// may get.
 ///
@@ -189,6 +228,9 @@ impl Drop for Key<'_> {
         }
         for change in &self.changes {
             change.notify(self.ctx, self.name);
+        }
+        if let Some(range) = &self.removal {
+            range.remove(self.ctx, self.name);
         }
     }
 }

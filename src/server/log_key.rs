@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::api::{OK, api};
 use super::cursor::Cursor;
 use super::error::Error;
-use super::key::{Change, Holds, Key, written};
+use super::key::{Change, Holds, Key, ScoreRange, written};
 use super::text::Text;
 use crate::limiter::Foreign;
 use crate::limiter::log::{Entry, LogStore};
@@ -68,49 +68,18 @@ impl<'k, 'a> LogKey<'k, 'a> {
         key.changed(Change::Added);
     }
 
-    /// Removes the newest entries, which stand newest first: ZREM, and where they are many
-    /// ZREMRANGEBYSCORE, which takes less time, for all but the oldest of them.
+    /// Removes the newest entries, which stand newest first: ZREM, and where they are many a range,
+    /// which takes less time, for all but the oldest of them.
     fn remove_newest(&mut self, entries: &[Entry]) {
         match entries {
             // Of two entries with the same time, which no log writes, a range parts neither.
             [.., next, oldest] if entries.len() > MANY && next.time > oldest.time => {
-                let after = format!("({}", oldest.time.as_millis());
-                match self.remove_range(&after, "+inf") {
-                    Some(_) => self.remove(slice::from_ref(oldest)),
-                    None => self.remove(entries),
-                }
+                self.remove(slice::from_ref(oldest));
+                let first = format!("({}", oldest.time.as_millis());
+                let last = "+inf".to_owned();
+                self.key.remove_later(ScoreRange { first, last });
             }
             entries => self.remove(entries),
-        }
-    }
-
-    /// ZREMRANGEBYSCORE of a part of the set, which keeps an element. How many there were, if the
-    /// server does not refuse.
-    fn remove_range(&mut self, first: &str, last: &str) -> Option<u64> {
-        let key = &*self.key;
-        // SAFETY: the cursor is given up before the set changes under it, and the set keeps an
-        // element, so that the open key stays good: the server tells subscribers of this change at
-        // once, but asks modules not to write from within such a notification. The format fits the arguments (`!`
-        // propagates): a string, and twice bytes with their number. The reply is ours to free; it is
-        // null if the server refuses, and then nothing was changed.
-        unsafe {
-            api!(RedisModule_ZsetRangeStop(key.raw()));
-            let reply = api!(RedisModule_Call(
-                key.ctx.raw,
-                c"ZREMRANGEBYSCORE".as_ptr(),
-                c"!sbb".as_ptr(),
-                key.name.raw,
-                first.as_ptr(),
-                first.len(),
-                last.as_ptr(),
-                last.len()
-            ));
-            if reply.is_null() {
-                return None;
-            }
-            let removed = api!(RedisModule_CallReplyInteger(reply));
-            api!(RedisModule_FreeCallReply(reply));
-            u64::try_from(removed).ok()
         }
     }
 
@@ -234,8 +203,9 @@ impl LogStore for LogKey<'_, '_> {
 
     fn trim(&mut self, count: usize) {
         if let Some(last) = self.score_through(count) {
-            let removed = self.remove_range("-inf", &last.to_string());
-            STATS.trimmed_entries.add(removed.unwrap_or(0));
+            let (first, last) = ("-inf".to_owned(), last.to_string());
+            self.key.remove_later(ScoreRange { first, last });
+            STATS.trimmed_entries.add(count.try_into().unwrap_or(0));
         }
     }
 

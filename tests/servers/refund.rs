@@ -295,13 +295,13 @@ fn a_refund_of_many_entries_is_a_few_effects() {
         effects,
         [
             vec!["ZADD", "log", &time(350), "699:1"],
+            vec!["ZREM", "log", "700:2"],
             vec![
                 "ZREMRANGEBYSCORE",
                 "log",
                 &format!("({}", time(350)),
                 "+inf"
             ],
-            vec!["ZREM", "log", "700:2"],
         ]
     );
     let left = entries(&mut con, "log");
