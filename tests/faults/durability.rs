@@ -1,6 +1,5 @@
 //! What a killed server finds again: every admission that it had acknowledged.
 
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,16 +10,17 @@ use std::thread::{JoinHandle, spawn};
 use redis::{Connection, Value};
 
 use crate::support::random::{Numbers, effort, seeds};
-use crate::support::{Server, Setup, eventually, info_number, run, state};
+use crate::support::{Server, Setup, eventually, info, info_number, run, state};
 use crate::traffic::{Call, KEYS, Ledger, is_explained, stored_usage};
 
 /// Connections that call at the same time.
-const CALLERS: u64 = 6;
+const CALLERS: usize = 6;
 
-/// Microseconds for each key that a child writes: long enough to see that calls go on meanwhile.
-const SLOW: &str = "100000";
-/// So long that the child cannot be done before the server is killed.
-const ENDLESS: &str = "2000000";
+/// Microseconds for each key that a child writes, to see that calls go on meanwhile: the next where
+/// the machine was too busy for that.
+const SLOW: [&str; 4] = ["100000", "300000", "1000000", "2000000"];
+/// So long that the child of five lasting keys outlasts all patience with the calls meanwhile.
+const ENDLESS: &str = "10000000";
 
 fn durable() -> Setup {
     Setup::new()
@@ -46,11 +46,15 @@ impl Callers {
         Callers { threads, answered }
     }
 
+    fn answered(&self) -> usize {
+        self.answered.load(Ordering::SeqCst)
+    }
+
     /// Waits until so many more calls were answered.
     fn go_on_for(&self, calls: usize) {
-        let goal = self.answered.load(Ordering::SeqCst) + calls;
+        let goal = self.answered() + calls;
         eventually("calls are answered", || {
-            (self.answered.load(Ordering::SeqCst) >= goal).then_some(())
+            (self.answered() >= goal).then_some(())
         });
     }
 
@@ -109,13 +113,22 @@ impl Background {
         info_number(con, "persistence", field) == 1
     }
 
-    /// How many have been completed since the start.
-    fn completed(self, con: &mut Connection) -> i64 {
+    /// How many have been begun since the start.
+    fn begun(self, con: &mut Connection) -> i64 {
         let field = match self {
             Background::Rewrite => "aof_rewrites",
             Background::Snapshot => "rdb_saves",
         };
         info_number(con, "persistence", field)
+    }
+
+    /// Whether the last child that is done was successful.
+    fn succeeded(self, con: &mut Connection) -> bool {
+        let field = match self {
+            Background::Rewrite => "aof_last_bgrewrite_status",
+            Background::Snapshot => "rdb_last_bgsave_status",
+        };
+        info(con, "persistence", field).as_deref() == Some("ok")
     }
 
     /// The child that is at work, by the name of the file that it has begun.
@@ -130,17 +143,32 @@ impl Background {
             .find_map(|name| name.strip_prefix(start)?.strip_suffix(end)?.parse().ok())
     }
 
-    /// Lets a child do all its work while calls go on.
-    fn complete(self, con: &mut Connection, callers: &Callers) {
-        let before = self.completed(con);
-        self.begin(con, SLOW);
-        eventually("the child works", || self.is_running(con).then_some(()));
-        callers.go_on_for(1);
-        assert!(self.is_running(con), "no call was answered during {self:?}");
+    /// Lets a child do all its work, and says how many calls were answered meanwhile.
+    fn complete(self, con: &mut Connection, delay: &str, answered: impl Fn() -> usize) -> usize {
+        let before = self.begun(con);
+        self.begin(con, delay);
+        let first = answered();
+        let mut last = first;
         eventually("the child is done", || {
-            (!self.is_running(con)).then_some(())
+            let so_far = answered();
+            if self.is_running(con) {
+                last = so_far;
+                return None;
+            }
+            (self.begun(con) > before).then_some(())
         });
-        assert!(self.completed(con) > before, "{self:?} has failed");
+        assert!(self.succeeded(con), "{self:?} has failed");
+        last - first
+    }
+
+    /// Lets a child do all its work while calls go on.
+    fn complete_beside_calls(self, con: &mut Connection, callers: &Callers) {
+        // Each caller may have been answered before the child began, and count it only now.
+        let mut goes_on = |delay: &str| self.complete(con, delay, || callers.answered()) > CALLERS;
+        assert!(
+            SLOW.into_iter().any(&mut goes_on),
+            "no call was answered during {self:?}"
+        );
     }
 
     /// Kills the server while its child works, and then the child.
@@ -167,15 +195,15 @@ impl Background {
 /// One server's life: mixed calls of several connections, a rewrite and a snapshot meanwhile, and
 /// SIGKILL at a random moment, in two of three cases while a child writes.
 fn assert_survives_a_kill(seed: u64) {
-    println!("durability, all acknowledged calls: seed {seed}");
+    println!("durability, all acknowledged calls, SLIDE_SEED={seed}");
     let mut numbers = Numbers::new(seed);
     let setup = durable();
     let server = setup.clone().start();
     let mut con = server.connect();
     let callers = Callers::start(&server, &mut numbers);
     callers.go_on_for(300 + numbers.place(500));
-    Background::Rewrite.complete(&mut con, &callers);
-    Background::Snapshot.complete(&mut con, &callers);
+    Background::Rewrite.complete_beside_calls(&mut con, &callers);
+    Background::Snapshot.complete_beside_calls(&mut con, &callers);
 
     let calls = 1 + numbers.place(300);
     let dir = match seed % 3 {
@@ -194,7 +222,7 @@ fn assert_survives_a_kill(seed: u64) {
     let stored = stored_usage(&mut con);
     assert!(
         is_explained(&stored, &ledger, &unanswered),
-        "seed {seed}: {stored:?} is stored, {ledger:?} was answered"
+        "SLIDE_SEED={seed}: {stored:?} is stored, {ledger:?} was answered"
     );
     assert_answers_what_is_stored(&mut con);
 }
@@ -253,7 +281,7 @@ impl Files {
 /// The servers of the matrix that stand beside the one under test, and it too, without the one
 /// that is too old for the module.
 fn matrix() -> Vec<PathBuf> {
-    let tested = PathBuf::from(env::var_os("SLIDE_SERVER").expect("a server to test with"));
+    let tested = PathBuf::from(Setup::server_file());
     let all = tested.parent().and_then(Path::parent).expect("a folder");
     let mut binaries = vec![tested.clone()];
     for folder in fs::read_dir(all).expect("a folder").filter_map(Result::ok) {
@@ -297,12 +325,7 @@ fn fill(con: &mut Connection, numbers: &mut Numbers) {
         ledger.enter(&call, &call.command.query(con).expect("a good call"));
         if calls == 1000 {
             // So that an append-only file has a part that was rewritten and one that was not.
-            let rewritten = |con: &mut _| info_number(con, "persistence", "aof_rewrites");
-            let before = rewritten(con);
-            run::<String>(con, "BGREWRITEAOF", &[]);
-            eventually("the file is rewritten", || {
-                (rewritten(con) > before).then_some(())
-            });
+            Background::Rewrite.complete(con, "0", || 0);
         }
     }
     ledger.assert_mixed();
@@ -322,7 +345,7 @@ fn answers(con: &mut Connection) -> Vec<i64> {
 /// says that it cannot.
 fn assert_loads_elsewhere(files: Files) {
     let seed = seeds(1)[0];
-    println!("durability, {files:?} on other servers: seed {seed}");
+    println!("durability, {files:?} on other servers, SLIDE_SEED={seed}");
     let server = files.setup().start();
     let mut con = server.connect();
     fill(&mut con, &mut Numbers::new(seed));

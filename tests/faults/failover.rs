@@ -14,11 +14,10 @@ use redis::{Client, Cmd, Connection, RedisError, RedisResult, cmd};
 
 use crate::support::random::{Numbers, effort, seeds};
 use crate::support::{Server, Setup, eventually, info, reply_of, run, slide, slide_peek, state};
+use crate::units::DECADE;
 
 /// The limit of both keys. One unit at a time fills it to the last.
 const LIMIT: u64 = 20_000;
-/// A window in which a whole test takes place.
-const WINDOW: &str = "315576000000";
 /// The commands, each with a key of its own.
 const KEYS: [(&str, &str); 2] = [("SLIDE.LOG", "log"), ("SLIDE.COUNTER", "counter")];
 /// What a call costs, one client of each key for each.
@@ -131,7 +130,7 @@ impl Clients {
         let mut threads = Vec::new();
         for (place, (name, key)) in KEYS.into_iter().enumerate() {
             for cost in COSTS {
-                let command = slide(name, key, &[(LIMIT, WINDOW)], &["COST", &cost.to_string()]);
+                let command = slide(name, key, &[(LIMIT, DECADE)], &["COST", &cost.to_string()]);
                 let (find, shared) = (Arc::clone(find), Arc::clone(&shared[place]));
                 let thread = spawn(move || call_until_limited(&command, cost, &find, &shared));
                 threads.push((place, thread));
@@ -183,7 +182,7 @@ fn limit() -> i64 {
 /// The usage of both keys, as the module answers it.
 fn usage(server: &Server) -> [i64; KEYS.len()] {
     let mut con = server.connect();
-    KEYS.map(|(_, key)| limit() - slide_peek(&mut con, key, &[(LIMIT, WINDOW)], &[]).remaining)
+    KEYS.map(|(_, key)| limit() - slide_peek(&mut con, key, &[(LIMIT, DECADE)], &[]).remaining)
 }
 
 /// The promise, and that the new primary was full in the end.
@@ -220,7 +219,7 @@ fn pair() -> (Server, Server) {
 /// The primary is killed under load, the replica promoted by hand, and the clients go on there. If
 /// the replica was parted before, it lacks what was acknowledged since.
 fn assert_promise_by_hand(seed: u64, parted: bool) {
-    println!("failover, by hand, parted before: {parted}: seed {seed}");
+    println!("failover, by hand, parted before: {parted}, SLIDE_SEED={seed}");
     let mut numbers = Numbers::new(seed);
     let (primary, replica) = pair();
     let (port, find) = told(&primary);
@@ -295,7 +294,7 @@ fn primary_by_sentinel(sentinel: u16) -> Option<u16> {
 }
 
 fn assert_promise_by_sentinel(seed: u64) {
-    println!("failover, by sentinel: seed {seed}");
+    println!("failover, by sentinel, SLIDE_SEED={seed}");
     let mut numbers = Numbers::new(seed);
     let (primary, replica) = pair();
     let sentinels = [(); 3].map(|()| sentinel(&primary));
@@ -347,7 +346,7 @@ fn hand_over(primary: &Server, replica: &Server) {
 
 /// Primary and replica change roles under load, there and back.
 fn assert_coordinated_failovers_lose_nothing(seed: u64) {
-    println!("failover, coordinated: seed {seed}");
+    println!("failover, coordinated, SLIDE_SEED={seed}");
     let mut numbers = Numbers::new(seed);
     let (mut primary, mut replica) = pair();
     let (port, find) = told(&primary);

@@ -5,12 +5,11 @@ use std::ops::RangeInclusive;
 use redis::{Cmd, Connection, Value, cmd, from_redis_value_ref};
 
 use crate::support::random::{MOST, Numbers};
-use crate::support::{entries, run, slide, slide_peek};
+use crate::support::{slide, slide_peek};
+use crate::units::{DECADE, stored_counter, stored_log};
 
 type Tiers = &'static [(u64, &'static str)];
 
-/// Ten years, the longest window: its bucket does not change while a test runs.
-const DECADE: &str = "315576000000";
 const NEARLY_A_DECADE: &str = "315575999999";
 
 /// A key and how all its callers limit it.
@@ -85,20 +84,17 @@ impl Limited {
         options
     }
 
-    /// The usage that the stored data holds. A log must be whole: in the order of time, and each
-    /// entry's total the one before it and its own cost. A counter's windows must agree.
+    /// The usage that the stored data holds. A log must be whole, and a counter's windows agree.
     pub fn stored(&self, con: &mut Connection) -> i64 {
         if self.buckets.is_none() {
-            return log_usage(&entries(con, self.name));
+            let entries = stored_log(con, self.name);
+            return signed(entries.iter().map(|entry| entry.cost).sum());
         }
-        let fields: Vec<(String, String)> = run(con, "HGETALL", &[self.name]);
-        let mut sums = fields.iter().map(|(_, value)| -> i64 {
-            let counts = value.split(':').skip(1);
-            counts.map(|count| count.parse::<i64>().unwrap()).sum()
-        });
-        let first = sums.next().unwrap_or(0);
+        let fields = stored_counter(con, self.name);
+        let mut sums = fields.iter().map(|field| field.counts.iter().sum());
+        let first: u64 = sums.next().unwrap_or(0);
         assert!(sums.all(|sum| sum == first), "{}: {fields:?}", self.name);
-        first
+        signed(first)
     }
 
     /// The usage that the module answers, the same in each window.
@@ -121,22 +117,8 @@ impl Limited {
     }
 }
 
-fn log_usage(entries: &[(String, i64)]) -> i64 {
-    let mut usage = 0;
-    let mut before: Option<(u64, i64)> = None;
-    for (member, time) in entries {
-        let (total, cost) = member.split_once(':').expect("a total and a cost");
-        let (total, cost): (u64, u64) = (total.parse().unwrap(), cost.parse().unwrap());
-        if let Some((sum, earlier)) = before {
-            assert!(
-                total == sum.wrapping_add(cost) && *time > earlier,
-                "a broken log: {entries:?}"
-            );
-        }
-        before = Some((total, *time));
-        usage += i64::try_from(cost).unwrap();
-    }
-    usage
+fn signed(units: u64) -> i64 {
+    i64::try_from(units).expect("as many as some calls record")
 }
 
 /// A call, and what it can change.

@@ -7,11 +7,13 @@ use std::thread;
 use redis::{Cmd, Connection, Value, cmd};
 
 use super::nodes::{Cluster, Clustered, id, set_slot};
-use crate::load::{DECADE, FOUR_BUCKETS, Stop, units_of_counter, units_of_log};
 use crate::support::random::{Numbers, effort, seeds};
 use crate::support::{
-    Server, Setup, error_of, eventually, line, now, reply, run, slide, slide_counter, slide_log,
+    Server, Setup, error_of, eventually, line, now, reply, run, skip, slide, slide_counter,
+    slide_log,
 };
+use crate::units::{DECADE, FOUR_BUCKETS, units_of_counter, units_of_log};
+use crate::wire::Stop;
 
 /// What the calls use up while they run.
 const LIMIT: u64 = 300;
@@ -344,7 +346,7 @@ type MoveSlot = fn(&Cluster, &str, usize, usize, &mut Redirections);
 fn migrate_under_load(name: &str, moves: u64, move_slot: MoveSlot) -> Redirections {
     let cluster = Cluster::start();
     let seed = seeds(1)[0];
-    println!("{name}: seed {seed}");
+    println!("{name}, SLIDE_SEED={seed}");
     let mut client = cluster.connect(1000);
     // Every key is there before the first move.
     let mut tally = Tally::default();
@@ -414,7 +416,7 @@ fn slots_migrate_at_once() {
         run(&mut node.connect(), "CLUSTER", &["HELP"])
     };
     if !help.iter().any(|line| line.starts_with("MIGRATESLOTS")) {
-        println!("slots_migrate_at_once: this server has no CLUSTER MIGRATESLOTS");
+        skip("slots do not migrate at once: this server has no CLUSTER MIGRATESLOTS");
         return;
     }
     let moves = effort(6, 120);

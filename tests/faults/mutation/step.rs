@@ -6,7 +6,8 @@ use super::content::{Answer, Content};
 use crate::support::oracle::grammar::Kind;
 use crate::support::oracle::{Call, Oracle, Reply, Shape};
 use crate::support::random::{MOST, Numbers, Tiers};
-use crate::support::{all_replies, error_text, reply_of};
+use crate::support::{add_shape, add_tiers, all_replies, error_text};
+use crate::wire::five;
 
 const KEY: &str = "changed";
 const BESIDE: &str = "beside";
@@ -61,10 +62,21 @@ pub struct Seen {
 /// How the answers were, for the test to see that there were all kinds.
 #[derive(Debug, Default)]
 pub struct Tally {
-    pub as_the_oracle: u64,
-    pub foreign: u64,
-    pub only_possible: u64,
-    pub wrong_type: u64,
+    as_the_oracle: u64,
+    foreign: u64,
+    only_possible: u64,
+    wrong_type: u64,
+}
+
+impl Tally {
+    /// How many answers there were of the rarest kind. Of a counter all is sure.
+    pub fn least(&self, kind: Kind) -> u64 {
+        let least = self.as_the_oracle.min(self.foreign).min(self.wrong_type);
+        match kind {
+            Kind::Log => least.min(self.only_possible),
+            Kind::Counter => least,
+        }
+    }
 }
 
 impl Step {
@@ -128,7 +140,9 @@ impl Step {
                 command.arg(KEY);
                 add_tiers(&mut command, &self.tiers);
                 self.add_options(&mut command);
-                add_shape(&mut command, kind, shape);
+                if kind == Kind::Counter {
+                    add_shape(&mut command, shape);
+                }
             }
         }
         command
@@ -354,7 +368,9 @@ fn peek_after(case: &Case) -> Cmd {
     let mut peek = cmd("SLIDE.PEEK");
     peek.arg(KEY);
     add_tiers(&mut peek, &[case.limits.widest()]);
-    add_shape(&mut peek, case.content.kind, case.limits.shape);
+    if case.content.kind == Kind::Counter {
+        add_shape(&mut peek, case.limits.shape);
+    }
     peek
 }
 
@@ -369,26 +385,9 @@ fn add_clause(command: &mut Cmd, kind: Kind, tiers: &[(u64, u64)], shape: Shape)
         Kind::Counter => "COUNTER",
     });
     add_tiers(command, tiers);
-    add_shape(command, kind, shape);
-}
-
-fn add_tiers(command: &mut Cmd, tiers: &[(u64, u64)]) {
-    for &(limit, window) in tiers {
-        command.arg(limit).arg(window);
-    }
-}
-
-fn add_shape(command: &mut Cmd, kind: Kind, Shape { buckets, strict }: Shape) {
     if kind == Kind::Counter {
-        command.arg("BUCKETS").arg(buckets);
-        if strict {
-            command.arg("STRICT");
-        }
+        add_shape(command, shape);
     }
-}
-
-fn five(reply: &Value) -> Reply {
-    reply_of(&from_redis_value_ref::<Vec<i64>>(reply).expect("integers"))
 }
 
 /// What TIME replied, in ms.
