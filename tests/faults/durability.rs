@@ -1,8 +1,9 @@
 //! What a killed server finds again: every admission that it had acknowledged.
 
-use std::env;
+mod files;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,16 +12,17 @@ use std::thread::{JoinHandle, spawn};
 use redis::{Connection, Value};
 
 use crate::support::random::{Numbers, effort, seeds};
-use crate::support::{Server, Setup, eventually, info_number, run, state};
+use crate::support::{Server, Setup, eventually, info, info_number, run};
 use crate::traffic::{Call, KEYS, Ledger, is_explained, stored_usage};
 
 /// Connections that call at the same time.
-const CALLERS: u64 = 6;
+const CALLERS: usize = 6;
 
-/// Microseconds for each key that a child writes: long enough to see that calls go on meanwhile.
-const SLOW: &str = "100000";
-/// So long that the child cannot be done before the server is killed.
-const ENDLESS: &str = "2000000";
+/// Microseconds for each key that a child writes, to see that calls go on meanwhile: the next where
+/// the machine was too busy for that.
+const SLOW: [&str; 4] = ["100000", "300000", "1000000", "2000000"];
+/// So long that the child of five lasting keys outlasts all patience with the calls meanwhile.
+const ENDLESS: &str = "10000000";
 
 fn durable() -> Setup {
     Setup::new()
@@ -46,11 +48,15 @@ impl Callers {
         Callers { threads, answered }
     }
 
+    fn answered(&self) -> usize {
+        self.answered.load(Ordering::SeqCst)
+    }
+
     /// Waits until so many more calls were answered.
     fn go_on_for(&self, calls: usize) {
-        let goal = self.answered.load(Ordering::SeqCst) + calls;
+        let goal = self.answered() + calls;
         eventually("calls are answered", || {
-            (self.answered.load(Ordering::SeqCst) >= goal).then_some(())
+            (self.answered() >= goal).then_some(())
         });
     }
 
@@ -109,13 +115,22 @@ impl Background {
         info_number(con, "persistence", field) == 1
     }
 
-    /// How many have been completed since the start.
-    fn completed(self, con: &mut Connection) -> i64 {
+    /// How many have been begun since the start.
+    fn begun(self, con: &mut Connection) -> i64 {
         let field = match self {
             Background::Rewrite => "aof_rewrites",
             Background::Snapshot => "rdb_saves",
         };
         info_number(con, "persistence", field)
+    }
+
+    /// Whether the last child that is done was successful.
+    fn succeeded(self, con: &mut Connection) -> bool {
+        let field = match self {
+            Background::Rewrite => "aof_last_bgrewrite_status",
+            Background::Snapshot => "rdb_last_bgsave_status",
+        };
+        info(con, "persistence", field).as_deref() == Some("ok")
     }
 
     /// The child that is at work, by the name of the file that it has begun.
@@ -130,17 +145,32 @@ impl Background {
             .find_map(|name| name.strip_prefix(start)?.strip_suffix(end)?.parse().ok())
     }
 
-    /// Lets a child do all its work while calls go on.
-    fn complete(self, con: &mut Connection, callers: &Callers) {
-        let before = self.completed(con);
-        self.begin(con, SLOW);
-        eventually("the child works", || self.is_running(con).then_some(()));
-        callers.go_on_for(1);
-        assert!(self.is_running(con), "no call was answered during {self:?}");
+    /// Lets a child do all its work, and says how many calls were answered meanwhile.
+    fn complete(self, con: &mut Connection, delay: &str, answered: impl Fn() -> usize) -> usize {
+        let before = self.begun(con);
+        self.begin(con, delay);
+        let first = answered();
+        let mut last = first;
         eventually("the child is done", || {
-            (!self.is_running(con)).then_some(())
+            let so_far = answered();
+            if self.is_running(con) {
+                last = so_far;
+                return None;
+            }
+            (self.begun(con) > before).then_some(())
         });
-        assert!(self.completed(con) > before, "{self:?} has failed");
+        assert!(self.succeeded(con), "{self:?} has failed");
+        last - first
+    }
+
+    /// Lets a child do all its work while calls go on.
+    fn complete_beside_calls(self, con: &mut Connection, callers: &Callers) {
+        // Each caller may have been answered before the child began, and count it only now.
+        let mut goes_on = |delay: &str| self.complete(con, delay, || callers.answered()) > CALLERS;
+        assert!(
+            SLOW.into_iter().any(&mut goes_on),
+            "no call was answered during {self:?}"
+        );
     }
 
     /// Kills the server while its child works, and then the child.
@@ -167,15 +197,15 @@ impl Background {
 /// One server's life: mixed calls of several connections, a rewrite and a snapshot meanwhile, and
 /// SIGKILL at a random moment, in two of three cases while a child writes.
 fn assert_survives_a_kill(seed: u64) {
-    println!("durability, all acknowledged calls: seed {seed}");
+    println!("durability, all acknowledged calls, SLIDE_SEED={seed}");
     let mut numbers = Numbers::new(seed);
     let setup = durable();
     let server = setup.clone().start();
     let mut con = server.connect();
     let callers = Callers::start(&server, &mut numbers);
     callers.go_on_for(300 + numbers.place(500));
-    Background::Rewrite.complete(&mut con, &callers);
-    Background::Snapshot.complete(&mut con, &callers);
+    Background::Rewrite.complete_beside_calls(&mut con, &callers);
+    Background::Snapshot.complete_beside_calls(&mut con, &callers);
 
     let calls = 1 + numbers.place(300);
     let dir = match seed % 3 {
@@ -194,7 +224,7 @@ fn assert_survives_a_kill(seed: u64) {
     let stored = stored_usage(&mut con);
     assert!(
         is_explained(&stored, &ledger, &unanswered),
-        "seed {seed}: {stored:?} is stored, {ledger:?} was answered"
+        "SLIDE_SEED={seed}: {stored:?} is stored, {ledger:?} was answered"
     );
     assert_answers_what_is_stored(&mut con);
 }
@@ -210,160 +240,4 @@ fn a_killed_server_has_every_acknowledged_call() {
     for seed in seeds(effort(3, 21)) {
         assert_survives_a_kill(seed);
     }
-}
-
-/// How data comes from one server to another.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Files {
-    Snapshot,
-    /// An append-only file that was rewritten, and so begins with a snapshot.
-    SnapshotAndCommands,
-    Commands,
-}
-
-impl Files {
-    fn setup(self) -> Setup {
-        match self {
-            Files::Snapshot => Setup::new(),
-            Files::SnapshotAndCommands => durable(),
-            Files::Commands => durable().line("aof-use-rdb-preamble no"),
-        }
-    }
-
-    /// A setup in whose folder lies a copy of what another server has written.
-    fn copied_from(self, dir: &Path) -> Setup {
-        let setup = self.setup();
-        let copy = |folder: &str, name: &str| {
-            let to = setup.dir().join(folder);
-            fs::create_dir_all(&to).expect("a folder");
-            fs::copy(dir.join(folder).join(name), to.join(name)).expect("a copy");
-        };
-        if self == Files::Snapshot {
-            copy("", "dump.rdb");
-        } else {
-            for file in fs::read_dir(dir.join("appendonlydir")).expect("an append-only file") {
-                let name = file.expect("a file").file_name();
-                copy("appendonlydir", name.to_str().expect("a plain name"));
-            }
-        }
-        setup
-    }
-}
-
-/// The servers of the matrix that stand beside the one under test, and it too, without the one
-/// that is too old for the module.
-fn matrix() -> Vec<PathBuf> {
-    let tested = PathBuf::from(env::var_os("SLIDE_SERVER").expect("a server to test with"));
-    let all = tested.parent().and_then(Path::parent).expect("a folder");
-    let mut binaries = vec![tested.clone()];
-    for folder in fs::read_dir(all).expect("a folder").filter_map(Result::ok) {
-        let name = folder.file_name().into_string().expect("a plain name");
-        let kind = name.split('-').next().unwrap_or_default();
-        let binary = folder.path().join(format!("{kind}-server"));
-        let known = ["redis", "valkey"].contains(&kind) && binary.exists();
-        if known && name != "redis-6.2" && binary != tested {
-            binaries.push(binary);
-        }
-    }
-    binaries
-}
-
-/// The format of a snapshot: the name it begins with, and a number.
-fn format_of(dir: &Path) -> (String, u32) {
-    let bytes = fs::read(dir.join("dump.rdb")).expect("a snapshot");
-    let start = str::from_utf8(&bytes[..9]).expect("letters and digits");
-    let (name, number) = start.split_at(start.find(char::is_numeric).expect("a number"));
-    (name.to_owned(), number.parse().expect("a number"))
-}
-
-/// The format of the snapshots that a server writes.
-fn own_format(binary: &Path) -> (String, u32) {
-    let server = Setup::new().binary(binary).start();
-    run::<()>(&mut server.connect(), "SAVE", &[]);
-    format_of(server.dir())
-}
-
-/// Servers read their own earlier formats, and Valkey those of Redis before the two parted.
-fn reads(reader: &(String, u32), format: &(String, u32)) -> bool {
-    let parted = format.0 == "REDIS" && format.1 <= 11;
-    (reader.0 == format.0 || parted) && format.1 <= reader.1
-}
-
-/// Fills a server with mixed calls and waits until all that expires soon is gone.
-fn fill(con: &mut Connection, numbers: &mut Numbers) {
-    let mut ledger = Ledger::default();
-    for calls in 0..2000 {
-        let call = Call::random(numbers);
-        ledger.enter(&call, &call.command.query(con).expect("a good call"));
-        if calls == 1000 {
-            // So that an append-only file has a part that was rewritten and one that was not.
-            let rewritten = |con: &mut _| info_number(con, "persistence", "aof_rewrites");
-            let before = rewritten(con);
-            run::<String>(con, "BGREWRITEAOF", &[]);
-            eventually("the file is rewritten", || {
-                (rewritten(con) > before).then_some(())
-            });
-        }
-    }
-    ledger.assert_mixed();
-    let lasting = KEYS.iter().filter(|key| key.lasting).count();
-    eventually("only lasting keys are left", || {
-        (run::<usize>(con, "DBSIZE", &[]) == lasting).then_some(())
-    });
-}
-
-/// Usage by key, as the module answers it.
-fn answers(con: &mut Connection) -> Vec<i64> {
-    let lasting = KEYS.iter().filter(|key| key.lasting);
-    lasting.map(|key| key.answered(con)).collect()
-}
-
-/// Every server that can read these files answers the same usage from them, and each other one
-/// says that it cannot.
-fn assert_loads_elsewhere(files: Files) {
-    let seed = seeds(1)[0];
-    println!("durability, {files:?} on other servers: seed {seed}");
-    let server = files.setup().start();
-    let mut con = server.connect();
-    fill(&mut con, &mut Numbers::new(seed));
-    run::<()>(&mut con, "SAVE", &[]);
-    let format = format_of(server.dir());
-    let expected = (answers(&mut con), state(&mut con));
-    let dir = server.crash();
-
-    for binary in matrix() {
-        let setup = files.copied_from(dir.path()).binary(&binary);
-        if files == Files::Commands || reads(&own_format(&binary), &format) {
-            println!("{format:?}, {files:?}: loaded by {}", binary.display());
-            let server = setup.start();
-            let mut con = server.connect();
-            let found = (answers(&mut con), state(&mut con));
-            assert_eq!(found, expected, "{}", binary.display());
-            assert_answers_what_is_stored(&mut con);
-        } else {
-            println!("{format:?}, {files:?}: refused by {}", binary.display());
-            let log = setup.refuses();
-            let says = [
-                "Can't handle RDB format version",
-                "Wrong signature",
-                "Bad file format reading the append only file",
-            ];
-            assert!(says.iter().any(|words| log.contains(words)), "{log}");
-        }
-    }
-}
-
-#[test]
-fn a_snapshot_loads_on_every_server_that_knows_its_format() {
-    assert_loads_elsewhere(Files::Snapshot);
-}
-
-#[test]
-fn an_append_only_file_that_begins_with_a_snapshot_loads_where_that_does() {
-    assert_loads_elsewhere(Files::SnapshotAndCommands);
-}
-
-#[test]
-fn an_append_only_file_of_commands_loads_on_every_server() {
-    assert_loads_elsewhere(Files::Commands);
 }

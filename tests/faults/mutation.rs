@@ -10,7 +10,7 @@ use redis::{Connection, cmd, pipe};
 use crate::support::oracle::Shape;
 use crate::support::oracle::grammar::Kind;
 use crate::support::random::{Numbers, effort, seeds};
-use crate::support::{Server, info_number, now, run};
+use crate::support::{Server, add_tiers, info_number, now, run};
 use change::{changed, flips};
 use content::{Answer, Content};
 pub use step::Tally;
@@ -119,9 +119,7 @@ fn recording(kind: Kind, key: &str, limits: &Limits, numbers: &mut Numbers) -> r
         Kind::Counter => "SLIDE.COUNTER",
     });
     call.arg(key);
-    for (limit, window) in &limits.tiers {
-        call.arg(limit).arg(window);
-    }
+    add_tiers(&mut call, &limits.tiers);
     call.arg("COST").arg(numbers.one_to(9)).arg("FORCE");
     if kind == Kind::Counter {
         call.arg("BUCKETS").arg(limits.shape.buckets);
@@ -157,33 +155,30 @@ pub fn round(con: &mut Connection, kind: Kind, seed: u64, tally: &mut Tally) {
     }
 }
 
-fn change_stored_data(kind: Kind) -> Tally {
+fn change_stored_data(kind: Kind) {
     let server = Server::start();
     let mut con = server.connect();
     let mut tally = Tally::default();
-    for seed in seeds(effort(25, 150)) {
+    let seeds = seeds(effort(25, 150));
+    for &seed in &seeds {
         round(&mut con, kind, seed, &mut tally);
     }
     println!("changed {kind:?}s: {tally:?}");
+    // A single round need not meet every kind.
+    if seeds.len() > 1 {
+        assert!(tally.least(kind) > 10, "{tally:?}");
+    }
     assert_eq!(info_number(&mut con, "slide", "slide_panics"), 0);
     run::<()>(&mut con, "FLUSHALL", &[]);
     server.assert_alive();
-    tally
 }
 
 #[test]
 fn a_changed_log_is_answered_by_the_rules_or_left_alone() {
-    let tally = change_stored_data(Kind::Log);
-    let least = tally
-        .as_the_oracle
-        .min(tally.foreign)
-        .min(tally.only_possible);
-    assert!(least.min(tally.wrong_type) > 10, "{tally:?}");
+    change_stored_data(Kind::Log);
 }
 
 #[test]
 fn a_changed_counter_is_answered_by_the_rules_or_left_alone() {
-    let tally = change_stored_data(Kind::Counter);
-    let least = tally.as_the_oracle.min(tally.foreign).min(tally.wrong_type);
-    assert!(least > 10, "{tally:?}");
+    change_stored_data(Kind::Counter);
 }

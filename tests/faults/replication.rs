@@ -1,10 +1,11 @@
 //! Primary and replicas agree after partitions.
 
-use redis::{Connection, Value, cmd, pipe};
+use redis::{Connection, Value, pipe};
 
 use crate::support::random::{Numbers, effort, seeds};
-use crate::support::{Server, Setup, eventually, info_number, now, run, state, wait_until};
+use crate::support::{Server, Setup, eventually, info_number, line, now, run, state, wait_until};
 use crate::traffic::{Call, KEYS, Ledger};
+use crate::wire::{receive, send};
 
 /// Calls in one pipeline.
 const BATCH: usize = 50;
@@ -153,14 +154,9 @@ impl Servers {
                 }
             }),
             Asleep => {
-                let mut sleep = cmd("DEBUG");
-                sleep.arg("SLEEP").arg("0.3");
-                replica
-                    .send_packed_command(&sleep.get_packed_command())
-                    .expect("the replica reads it");
+                send(&mut replica, &line("DEBUG SLEEP 0.3"));
                 self.call(numbers, BATCH * 20);
-                let woken = replica.recv_response().expect("it wakes");
-                assert_eq!(woken, Value::Okay);
+                assert_eq!(receive(&mut replica), Ok(Value::Okay));
             }
             Independent => {
                 run::<()>(&mut replica, "REPLICAOF", &["NO", "ONE"]);
@@ -260,7 +256,7 @@ impl Servers {
 
 /// So many random calls, and meanwhile each kind of partition in some order.
 fn assert_agreement_after_partitions(seed: u64, calls: usize) {
-    println!("replication, partitions: seed {seed}, {calls} calls");
+    println!("replication, partitions, SLIDE_SEED={seed}, {calls} calls");
     let mut numbers = Numbers::new(seed);
     let mut servers = Servers::start();
     let mut left = PARTITIONS.to_vec();

@@ -1,16 +1,19 @@
 //! Random calls of every command on a few keys, and a ledger of what they recorded.
 
+mod ledger;
+
 use std::ops::RangeInclusive;
 
-use redis::{Cmd, Connection, Value, cmd, from_redis_value_ref};
+use redis::{Cmd, Connection, cmd};
 
 use crate::support::random::{MOST, Numbers};
-use crate::support::{entries, run, slide, slide_peek};
+use crate::support::{slide, slide_peek};
+use crate::units::{DECADE, stored_counter, stored_log};
+
+pub use ledger::{Ledger, is_explained};
 
 type Tiers = &'static [(u64, &'static str)];
 
-/// Ten years, the longest window: its bucket does not change while a test runs.
-const DECADE: &str = "315576000000";
 const NEARLY_A_DECADE: &str = "315575999999";
 
 /// A key and how all its callers limit it.
@@ -85,20 +88,17 @@ impl Limited {
         options
     }
 
-    /// The usage that the stored data holds. A log must be whole: in the order of time, and each
-    /// entry's total the one before it and its own cost. A counter's windows must agree.
+    /// The usage that the stored data holds. A log must be whole, and a counter's windows agree.
     pub fn stored(&self, con: &mut Connection) -> i64 {
         if self.buckets.is_none() {
-            return log_usage(&entries(con, self.name));
+            let entries = stored_log(con, self.name);
+            return signed(entries.iter().map(|entry| entry.cost).sum());
         }
-        let fields: Vec<(String, String)> = run(con, "HGETALL", &[self.name]);
-        let mut sums = fields.iter().map(|(_, value)| -> i64 {
-            let counts = value.split(':').skip(1);
-            counts.map(|count| count.parse::<i64>().unwrap()).sum()
-        });
-        let first = sums.next().unwrap_or(0);
+        let fields = stored_counter(con, self.name);
+        let mut sums = fields.iter().map(|field| field.counts.iter().sum());
+        let first: u64 = sums.next().unwrap_or(0);
         assert!(sums.all(|sum| sum == first), "{}: {fields:?}", self.name);
-        first
+        signed(first)
     }
 
     /// The usage that the module answers, the same in each window.
@@ -121,22 +121,8 @@ impl Limited {
     }
 }
 
-fn log_usage(entries: &[(String, i64)]) -> i64 {
-    let mut usage = 0;
-    let mut before: Option<(u64, i64)> = None;
-    for (member, time) in entries {
-        let (total, cost) = member.split_once(':').expect("a total and a cost");
-        let (total, cost): (u64, u64) = (total.parse().unwrap(), cost.parse().unwrap());
-        if let Some((sum, earlier)) = before {
-            assert!(
-                total == sum.wrapping_add(cost) && *time > earlier,
-                "a broken log: {entries:?}"
-            );
-        }
-        before = Some((total, *time));
-        usage += i64::try_from(cost).unwrap();
-    }
-    usage
+fn signed(units: u64) -> i64 {
+    i64::try_from(units).expect("as many as some calls record")
 }
 
 /// A call, and what it can change.
@@ -250,107 +236,6 @@ impl Call {
 
 fn small(number: u64) -> u32 {
     u32::try_from(number).expect("a small number")
-}
-
-/// The recorded usage by key, as the replies said, and how many calls there were of each sort.
-#[derive(Debug, Default, Clone)]
-pub struct Ledger {
-    pub usage: [i64; KEYS.len()],
-    admitted: usize,
-    limited: usize,
-    forced: usize,
-    peeked: usize,
-    refunds: usize,
-    several_admitted: usize,
-    several_limited: usize,
-}
-
-impl Ledger {
-    /// Enters a call that was answered.
-    pub fn enter(&mut self, call: &Call, reply: &Value) {
-        match &call.kind {
-            Kind::Peek => self.peeked += 1,
-            Kind::Refund { key, .. } => {
-                let taken: i64 = from_redis_value_ref(reply).expect("an integer");
-                self.usage[*key] -= taken;
-                self.refunds += usize::from(taken > 0);
-            }
-            Kind::Record { keys, cost, force } => {
-                let limited = is_limited(reply);
-                if !limited || *force {
-                    for &key in keys {
-                        self.usage[key] += i64::from(*cost);
-                    }
-                }
-                self.count(limited, *force, keys.len() > 1);
-            }
-        }
-    }
-
-    fn count(&mut self, limited: bool, force: bool, several: bool) {
-        self.admitted += usize::from(!limited);
-        self.limited += usize::from(limited);
-        self.forced += usize::from(limited && force);
-        self.several_admitted += usize::from(several && !limited);
-        self.several_limited += usize::from(several && limited);
-    }
-
-    pub fn add(&mut self, other: &Ledger) {
-        for (sum, more) in self.usage.iter_mut().zip(other.usage) {
-            *sum += more;
-        }
-        self.admitted += other.admitted;
-        self.limited += other.limited;
-        self.forced += other.forced;
-        self.peeked += other.peeked;
-        self.refunds += other.refunds;
-        self.several_admitted += other.several_admitted;
-        self.several_limited += other.several_limited;
-    }
-
-    /// Fails a test whose traffic would prove little.
-    pub fn assert_mixed(&self) {
-        let sorts = [
-            self.admitted,
-            self.limited,
-            self.forced,
-            self.peeked,
-            self.refunds,
-            self.several_admitted,
-            self.several_limited,
-        ];
-        assert!(
-            sorts.iter().all(|&sort| sort > 0),
-            "not a mixture: {self:?}"
-        );
-    }
-}
-
-fn is_limited(reply: &Value) -> bool {
-    let Value::Array(parts) = reply else {
-        panic!("no array but {reply:?}");
-    };
-    matches!(parts.first(), Some(Value::Int(1)))
-}
-
-/// Whether the stored usage of the lasting keys is what was answered, and beyond it the work of
-/// some of the unanswered calls, each carried out wholly or not at all.
-pub fn is_explained(stored: &[i64; KEYS.len()], ledger: &Ledger, unanswered: &[Call]) -> bool {
-    let lasting = || (0..KEYS.len()).filter(|&place| KEYS[place].lasting);
-    let explains = |carried_out: u32| {
-        lasting().all(|place| {
-            let (mut least, mut most) = (ledger.usage[place], ledger.usage[place]);
-            for (number, call) in unanswered.iter().enumerate() {
-                if carried_out & (1 << number) != 0 {
-                    let change = call.change(place);
-                    least += change.start();
-                    most += change.end();
-                }
-            }
-            (least..=most).contains(&stored[place])
-        })
-    };
-    (0..1 << unanswered.len()).any(explains)
 }
 
 /// The stored usage of each key.

@@ -16,12 +16,11 @@ use std::path::{Path, PathBuf};
 
 use redis::Connection;
 
-use crate::load::DECADE;
+use crate::support::oracle::stored::Field;
 use crate::support::oracle::{Call, Counter, Log};
 use crate::support::random::{MOST, Tiers};
-use crate::support::{Reply, Server, Setup, Timed, all_replies, entries, line, now, reply, run};
-
-const DECADE_MS: u64 = 315_576_000_000;
+use crate::support::{Reply, Server, Setup, Timed, all_replies, line, now, reply, run};
+use crate::units::{DECADE, DECADE_MS, stored_counter, stored_log};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/fixtures")
@@ -40,78 +39,13 @@ fn keys(con: &mut Connection, kind: &str) -> Vec<String> {
     keys
 }
 
-/// A field of a counter: its window and buckets, and the cost of each bucket by its index, newest
-/// first.
-struct Field {
-    window: u64,
-    buckets: u64,
-    newest: u64,
-    counts: Vec<u64>,
-}
-
-fn fields(con: &mut Connection, key: &str) -> Vec<Field> {
-    let all: Vec<(String, String)> = run(con, "HGETALL", &[key]);
-    let number = |text: &str| text.parse::<u64>().expect("a number");
-    let field = |(name, value): &(String, String)| {
-        let (window, buckets) = name.split_once('/').unwrap_or((name, "1"));
-        let mut numbers = value.split(':').map(number);
-        Field {
-            window: number(window),
-            buckets: number(buckets),
-            newest: numbers.next().expect("an index"),
-            counts: numbers.collect(),
-        }
-    };
-    all.iter().map(field).collect()
-}
-
-impl Field {
-    /// When the last bucket stops mattering, rounded up to ms.
-    fn end(&self) -> u64 {
-        ((self.newest + self.buckets + 1) * self.window).div_ceil(self.buckets)
-    }
-
-    /// Records in the oracle what is stored here, bucket by bucket.
-    fn replay(&self, counter: &mut Counter) {
-        let oldest = self.newest - self.buckets;
-        for (index, &cost) in (oldest..).zip(self.counts.iter().rev()) {
-            let start = (index * self.window).div_ceil(self.buckets);
-            let tiers = [(MOST, self.window)];
-            let call = Call {
-                tiers: &tiers,
-                cost,
-                force: true,
-            };
-            counter.call(signed(start), call, self.buckets, false);
-        }
-    }
+/// When the last bucket stops mattering, rounded up to ms.
+fn end(field: &Field) -> u64 {
+    ((field.index + field.buckets + 1) * field.window).div_ceil(field.buckets)
 }
 
 fn signed(number: u64) -> i64 {
     i64::try_from(number).expect("a time or a duration")
-}
-
-/// The oracle's log of the same entries.
-fn oracle_of_log(con: &mut Connection, key: &str) -> Log {
-    let mut log = Log::new();
-    for (member, time) in entries(con, key) {
-        let (_, cost) = member.split_once(':').expect("<total>:<cost>");
-        let call = Call {
-            tiers: &[(MOST, DECADE_MS)],
-            cost: cost.parse().expect("a cost"),
-            force: true,
-        };
-        log.call(time, call);
-    }
-    log
-}
-
-fn oracle_of_counter(fields: &[Field]) -> Counter {
-    let mut counter = Counter::new();
-    for field in fields {
-        field.replay(&mut counter);
-    }
-    counter
 }
 
 /// A call on a key with these tiers, in words.
@@ -182,9 +116,9 @@ enum Kind {
 }
 
 fn check_log(con: &mut Connection, key: &str) {
-    let log = oracle_of_log(con, key);
-    let stored = entries(con, key);
-    let newest = stored.last().expect("an entry").1;
+    let stored = stored_log(con, key);
+    let log = Log::holding(&stored);
+    let newest = stored.last().expect("an entry").time;
     let expiry: i64 = run(con, "PEXPIRETIME", &[key]);
     let end = newest + signed(DECADE_MS);
     assert!(
@@ -192,8 +126,7 @@ fn check_log(con: &mut Connection, key: &str) {
         "{key}"
     );
 
-    let cost = |(member, _): &(String, i64)| member.split_once(':').unwrap().1.parse::<u64>();
-    let used: u64 = stored.iter().map(|entry| cost(entry).unwrap()).sum();
+    let used: u64 = stored.iter().map(|entry| entry.cost).sum();
     let kinds = |limit| {
         [
             vec![(limit, DECADE_MS)],
@@ -259,10 +192,10 @@ fn check_field(con: &mut Connection, key: &str, field: &Field, counter: &Counter
 }
 
 fn check_counter(con: &mut Connection, key: &str) {
-    let fields = fields(con, key);
-    let counter = oracle_of_counter(&fields);
+    let fields = stored_counter(con, key);
+    let counter = Counter::holding(&fields);
     let expiry: u64 = run(con, "PEXPIRETIME", &[key]);
-    let end = fields.iter().map(Field::end).max();
+    let end = fields.iter().map(end).max();
     assert_eq!(Some(expiry), end, "{key}");
 
     for field in &fields {
@@ -283,9 +216,9 @@ fn check_counter(con: &mut Connection, key: &str) {
 
 /// A log and a counter together: in both or in none.
 fn check_pair(con: &mut Connection, keys: [&str; 2]) {
-    let log = oracle_of_log(con, keys[0]);
-    let fields = fields(con, keys[1]);
-    let counter = oracle_of_counter(&fields);
+    let log = Log::holding(&stored_log(con, keys[0]));
+    let fields = stored_counter(con, keys[1]);
+    let counter = Counter::holding(&fields);
     let buckets = fields[0].buckets;
     for limit in [2, 9, 12, 1000, MOST] {
         let copies = keys.map(|key| copy(con, key));

@@ -1,6 +1,6 @@
 //! The approximate counter: every bucket ever counted, weighed one by one.
 
-use super::{Call, Judged, Reply, report};
+use super::{Call, Judged, Reply, report, stored};
 
 /// What one bucket can hold; only FORCE and healing get there.
 const SATURATED: i128 = (1 << 57) - 1;
@@ -131,13 +131,16 @@ impl Counter {
         Counter { fields: Vec::new() }
     }
 
-    /// Adds a window of so many buckets: the newest one's index, and the counts, newest first.
-    pub fn holding(mut self, window: u64, buckets: u64, index: u64, counts: &[u64]) -> Self {
-        let oldest = i128::from(index) - i128::from(buckets);
-        let counts = counts.iter().rev().zip(oldest..);
-        let counts = counts.map(|(&count, index)| (index, i128::from(count)));
-        self.field(window, buckets).counts = counts.collect();
-        self
+    /// A counter with these stored fields.
+    pub fn holding(fields: &[stored::Field]) -> Self {
+        let mut counter = Counter::new();
+        for field in fields {
+            let oldest = i128::from(field.index) - i128::from(field.buckets);
+            let counts = field.counts.iter().rev().zip(oldest..);
+            let counts = counts.map(|(&count, index)| (index, i128::from(count)));
+            counter.field(field.window, field.buckets).counts = counts.collect();
+        }
+        counter
     }
 
     pub fn call(&mut self, now: i64, call: Call, buckets: u64, strict: bool) -> Reply {

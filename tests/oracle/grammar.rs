@@ -1,6 +1,13 @@
 //! What the commands take, written from the rules alone: a naive parser that shares nothing with the
 //! module's. It says of each command what it asks, or which sentences turn it down.
 
+mod fault;
+mod words;
+
+pub use fault::{Fault, Refusal};
+use fault::{names, one, out_of_range, quoted, syntax};
+use words::{Options, Words};
+
 /// The largest limit, cost and number of units.
 const MOST_UNITS: u64 = (1 << 53) - 1;
 
@@ -9,9 +16,6 @@ pub const LONGEST_WINDOW: u64 = 315_576_000_000;
 
 const MOST_TIERS: usize = 16;
 pub const MOST_BUCKETS: u64 = 64;
-
-/// How much of a word an error quotes.
-const MOST_QUOTED: usize = 64;
 
 const UNITS: [(&str, u64); 6] = [
     ("", 1),
@@ -95,54 +99,6 @@ pub enum Request {
     },
 }
 
-/// Why a command is turned down.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
-    /// There are too few words, or too many: the server itself says so.
-    Arity,
-    /// One of these is what the error must say. More than one where the rules do not say which of
-    /// two faults comes first.
-    Faults(Vec<Fault>),
-}
-
-/// What an error must say.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
-    /// This and nothing else.
-    Exactly(String),
-    /// A sentence with all of these in it, in any case.
-    Names(Vec<String>),
-    /// A syntax error that quotes this word.
-    Syntax(Vec<u8>),
-}
-
-impl Fault {
-    pub fn is_told_by(&self, error: &str) -> bool {
-        match self {
-            Self::Exactly(sentence) => error == sentence,
-            Self::Names(parts) => {
-                let sentence = error.strip_prefix("ERR ").map(str::to_lowercase);
-                sentence.is_some_and(|sentence| {
-                    parts.iter().all(|p| sentence.contains(&p.to_lowercase()))
-                })
-            }
-            Self::Syntax(word) => error
-                .strip_prefix("ERR syntax error: ")
-                .is_some_and(|sentence| sentence.contains(&quoted(word))),
-        }
-    }
-}
-
-/// A word as errors quote it.
-fn quoted(word: &[u8]) -> String {
-    let byte = |byte: &u8| match byte {
-        32..=126 => char::from(*byte).to_string(),
-        _ => format!("\\x{byte:02x}"),
-    };
-    let text: String = word.iter().take(MOST_QUOTED).map(byte).collect();
-    format!("'{text}'")
-}
-
 /// A number in its only spelling: the one in which it is printed.
 pub fn integer(word: &[u8], least: u64, most: u64) -> Option<u64> {
     let text = std::str::from_utf8(word).ok()?;
@@ -163,143 +119,6 @@ fn is(word: &[u8], spelling: &str) -> bool {
 
 fn begins_tier(word: &[u8]) -> bool {
     matches!(word.first(), Some(b'0'..=b'9' | b'+' | b'-'))
-}
-
-/// A value outside its range, or none at all.
-fn out_of_range(argument: &str, least: u64, most: u64, found: Option<&[u8]>) -> Fault {
-    let mut parts = vec![argument.to_owned(), least.to_string(), most.to_string()];
-    parts.extend(found.map(quoted));
-    Fault::Names(parts)
-}
-
-fn limit_fault(found: Option<&[u8]>) -> Fault {
-    match found {
-        Some(word) => Fault::Exactly(format!(
-            "ERR limit must be an integer from 0 to {MOST_UNITS}, got {}",
-            quoted(word)
-        )),
-        None => out_of_range("limit", 0, MOST_UNITS, None),
-    }
-}
-
-fn window_fault(found: Option<&[u8]>) -> Fault {
-    out_of_range("window", 1, LONGEST_WINDOW, found)
-}
-
-fn names(parts: &[&str]) -> Fault {
-    Fault::Names(parts.iter().map(|&part| part.to_owned()).collect())
-}
-
-fn one(fault: Fault) -> Refusal {
-    Refusal::Faults(vec![fault])
-}
-
-/// The words not read yet.
-struct Words<'a>(&'a [&'a [u8]]);
-
-/// The options read so far.
-#[derive(Default)]
-struct Options {
-    cost: Option<u64>,
-    force: bool,
-    headers: bool,
-    buckets: Option<u64>,
-    strict: bool,
-}
-
-impl<'a> Words<'a> {
-    fn peek(&self) -> Option<&'a [u8]> {
-        self.0.first().copied()
-    }
-
-    fn next(&mut self) -> Option<&'a [u8]> {
-        let (first, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(first)
-    }
-
-    fn tiers(&mut self) -> Result<Vec<(u64, u64)>, Refusal> {
-        let mut tiers: Vec<(u64, u64)> = Vec::new();
-        while tiers.is_empty() || self.peek().is_some_and(begins_tier) {
-            let (first, second) = (self.next(), self.next());
-            let limit = first.and_then(|word| integer(word, 0, MOST_UNITS));
-            let window = second.and_then(window);
-            let mut faults = Vec::new();
-            if tiers.len() == MOST_TIERS {
-                faults.push(names(&["tier", "16"]));
-            }
-            match (limit, window) {
-                (None, _) => {
-                    faults.push(limit_fault(first));
-                    // What does not begin like a tier can be taken for an option, too.
-                    faults.extend(first.filter(|word| !begins_tier(word)).map(syntax));
-                }
-                (Some(_), None) => faults.push(window_fault(second)),
-                (Some(_), Some(window)) if tiers.iter().any(|tier| tier.1 == window) => {
-                    faults.push(names(&["window"]));
-                }
-                (Some(limit), Some(window)) => tiers.push((limit, window)),
-            }
-            if !faults.is_empty() {
-                return Err(Refusal::Faults(faults));
-            }
-        }
-        Ok(tiers)
-    }
-
-    /// Reads options up to a word that is none of these.
-    fn options(&mut self, known: &[&str], options: &mut Options) -> Result<(), Refusal> {
-        while let Some(word) = self.peek()
-            && let Some(option) = known.iter().find(|option| is(word, option))
-        {
-            self.next();
-            let (repeated, fault) = match *option {
-                "COST" => self.value(&mut options.cost, "cost", 0, MOST_UNITS),
-                "BUCKETS" => self.value(&mut options.buckets, "buckets", 1, MOST_BUCKETS),
-                "FORCE" => (std::mem::replace(&mut options.force, true), None),
-                "HEADERS" => (std::mem::replace(&mut options.headers, true), None),
-                _ => (std::mem::replace(&mut options.strict, true), None),
-            };
-            let faults: Vec<Fault> = repeated
-                .then(|| syntax(word))
-                .into_iter()
-                .chain(fault)
-                .collect();
-            if !faults.is_empty() {
-                return Err(Refusal::Faults(faults));
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads an option's value: whether it had one before, and what is wrong with this one.
-    fn value(
-        &mut self,
-        option: &mut Option<u64>,
-        argument: &str,
-        least: u64,
-        most: u64,
-    ) -> (bool, Option<Fault>) {
-        let found = self.next();
-        match found.and_then(|word| integer(word, least, most)) {
-            Some(value) => (option.replace(value).is_some(), None),
-            None => (
-                option.is_some(),
-                Some(out_of_range(argument, least, most, found)),
-            ),
-        }
-    }
-
-    fn end(&self) -> Result<(), Refusal> {
-        match self.peek() {
-            Some(word) => Err(one(syntax(word))),
-            None => Ok(()),
-        }
-    }
-}
-
-fn syntax(word: &[u8]) -> Fault {
-    Fault::Syntax(word.to_vec())
 }
 
 /// What a command asks, given all words after its name.

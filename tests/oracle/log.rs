@@ -1,6 +1,6 @@
 //! The exact log: all entries ever recorded, counted one by one.
 
-use super::{Call, Judged, Reply, report};
+use super::{Call, Judged, Reply, report, stored};
 
 /// What all entries of the longest window together can hold; only FORCE gets there.
 const SATURATED: i128 = 1 << 63;
@@ -24,10 +24,10 @@ impl Log {
         }
     }
 
-    /// A log with these (time, cost), oldest first, at most one a ms.
-    pub fn holding(entries: impl IntoIterator<Item = (i64, u64)>) -> Self {
-        let wide = |(time, cost)| (i128::from(time), i128::from(cost));
-        let entries: Vec<(i128, i128)> = entries.into_iter().map(wide).collect();
+    /// A log with these stored entries, oldest first.
+    pub fn holding(entries: &[stored::Entry]) -> Self {
+        let wide = |entry: &stored::Entry| (i128::from(entry.time), i128::from(entry.cost));
+        let entries: Vec<(i128, i128)> = entries.iter().map(wide).collect();
         let recorded = entries.last().map(|newest| newest.0);
         Log { entries, recorded }
     }

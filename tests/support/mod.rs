@@ -18,6 +18,8 @@ use redis::{
     Cmd, Connection, FromRedisValue, Pipeline, ToRedisArgs, Value, cmd, from_redis_value_ref, pipe,
 };
 
+use oracle::Shape;
+
 pub use oracle::Reply;
 pub use server::{Server, Setup};
 
@@ -38,6 +40,11 @@ pub fn eventually<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
         );
         sleep(Duration::from_millis(2));
     }
+}
+
+/// Says that a test, or a part of one, proves nothing here: a run lists these lines.
+pub fn skip(why: &str) {
+    println!("SKIPPED: {why}");
 }
 
 /// A command with its arguments, of which bytes are sent as they are.
@@ -91,6 +98,21 @@ pub fn slide(name: &str, key: impl ToRedisArgs, tiers: &[(u64, &str)], options: 
     }
     command.arg(options);
     command
+}
+
+/// Adds the words of tiers with windows in ms.
+pub fn add_tiers(command: &mut Cmd, tiers: &[(u64, u64)]) {
+    for &(limit, window) in tiers {
+        command.arg(limit).arg(window);
+    }
+}
+
+/// Adds the words that say how a counter counts.
+pub fn add_shape(command: &mut Cmd, Shape { buckets, strict }: Shape) {
+    command.arg("BUCKETS").arg(buckets);
+    if strict {
+        command.arg("STRICT");
+    }
 }
 
 /// Runs a limiter call and checks the shape of its reply.

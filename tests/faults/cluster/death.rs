@@ -7,9 +7,10 @@ use std::time::Duration;
 use redis::{Cmd, Connection, ErrorKind, RedisError};
 
 use super::nodes::{Cluster, Clustered};
-use crate::load::{DECADE, FOUR_BUCKETS, Stop, assert_agree, units_of_counter, units_of_log};
-use crate::support::random::{effort, seeds};
-use crate::support::{Server, entries, eventually, info, now, run, slide};
+use crate::support::random::effort;
+use crate::support::{Server, eventually, info, now, run, slide};
+use crate::units::{DECADE, FOUR_BUCKETS, stored_log, units_of_counter, units_of_log};
+use crate::wire::{Stop, assert_agree};
 
 /// More than the clients use before the death.
 const LIMIT: u64 = 20_000;
@@ -140,15 +141,14 @@ fn promotion(heir: &Server) {
 
 /// What the heir has of the log: units from before the death, and from after it.
 fn units_of_heir(con: &mut Connection, death: i64) -> (u64, u64) {
-    let cost = |member: &str| member.split_once(':').expect("a cost").1.parse::<u64>();
     let (mut before, mut after) = (0, 0);
-    for (member, time) in entries(con, LOG) {
-        let units = if time <= death {
+    for entry in stored_log(con, LOG) {
+        let units = if entry.time <= death {
             &mut before
         } else {
             &mut after
         };
-        *units += cost(&member).expect("a number");
+        *units += entry.cost;
     }
     (before, after)
 }
@@ -206,7 +206,7 @@ fn die_under_load() {
 
 #[test]
 fn a_primary_dies_under_load() {
-    for round in seeds(effort(1, 8)) {
+    for round in 0..effort(1, 8) {
         println!("a_primary_dies_under_load: round {round}");
         die_under_load();
     }

@@ -1,17 +1,23 @@
 //! Slots move from primary to primary while clients call: no call is lost, none counts twice.
 
+mod calls;
+mod moves;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use redis::{Cmd, Connection, Value, cmd};
+use redis::{Connection, Value, cmd};
 
-use super::nodes::{Cluster, Clustered, id, set_slot};
-use crate::load::{DECADE, FOUR_BUCKETS, Stop, units_of_counter, units_of_log};
+use super::nodes::Cluster;
 use crate::support::random::{Numbers, effort, seeds};
 use crate::support::{
-    Server, Setup, error_of, eventually, line, now, reply, run, slide, slide_counter, slide_log,
+    Server, Setup, eventually, now, reply, run, skip, slide, slide_counter, slide_log,
 };
+use crate::units::{DECADE, FOUR_BUCKETS, units_of_counter, units_of_log};
+use crate::wire::Stop;
+use calls::{Keys, Tally, call_until};
+use moves::{MoveSlot, Redirections, migrate, move_at_once, move_by_keys};
 
 /// What the calls use up while they run.
 const LIMIT: u64 = 300;
@@ -21,161 +27,6 @@ const ROOMY: u64 = 1_000_000_000;
 
 /// Hash tags. Each has its own slot with one key of each kind.
 const TAGS: [&str; 4] = ["{m0}", "{m1}", "{m2}", "{m3}"];
-
-/// What is called of one tag, all of it in one slot.
-struct Keys {
-    log: String,
-    counter: String,
-    /// With costs of up to 5 and refunds.
-    pool: String,
-    /// Only called together, by `SLIDE.ALL`.
-    pair: [String; 2],
-}
-
-impl Keys {
-    fn of(tag: &str) -> Self {
-        Keys {
-            log: format!("{tag}:log"),
-            counter: format!("{tag}:counter"),
-            pool: format!("{tag}:pool"),
-            pair: [format!("{tag}:a"), format!("{tag}:b")],
-        }
-    }
-
-    fn pair(&self) -> [&str; 2] {
-        [&self.pair[0], &self.pair[1]]
-    }
-
-    fn log_call(&self) -> Cmd {
-        slide("SLIDE.LOG", &self.log, &[(LIMIT, "1d")], &[])
-    }
-
-    fn counter_call(&self) -> Cmd {
-        let options = ["BUCKETS", "4"];
-        slide("SLIDE.COUNTER", &self.counter, &[(LIMIT, DECADE)], &options)
-    }
-}
-
-fn pair_call(limit: u64) -> String {
-    format!("LOG {limit} 1d COUNTER {limit} {DECADE} BUCKETS 4")
-}
-
-/// The units of each key that the server said it has recorded, refunds taken off.
-#[derive(Default)]
-struct Tally {
-    recorded: BTreeMap<String, u64>,
-    limited: u64,
-    refunded: u64,
-}
-
-impl Tally {
-    fn count(&mut self, key: &str, limited: i64, cost: u64) {
-        if limited == 0 {
-            *self.recorded.entry(key.to_owned()).or_default() += cost;
-        } else {
-            self.limited += 1;
-        }
-    }
-
-    fn add(&mut self, other: Tally) {
-        for (key, units) in other.recorded {
-            *self.recorded.entry(key).or_default() += units;
-        }
-        self.limited += other.limited;
-        self.refunded += other.refunded;
-    }
-
-    /// One call of some kind to some key.
-    fn call(&mut self, client: &mut Clustered, numbers: &mut Numbers) {
-        let keys = Keys::of(TAGS[numbers.place(TAGS.len())]);
-        match numbers.below(6) {
-            0 => self.single(client, &keys.log, &keys.log_call()),
-            1 => self.single(client, &keys.counter, &keys.counter_call()),
-            2 => self.refund(client, &keys.pool, numbers.one_to(5)),
-            3 => self.pair(client, &keys),
-            _ => self.pool(client, &keys.pool, numbers.one_to(5)),
-        }
-    }
-
-    fn single(&mut self, client: &mut Clustered, key: &str, call: &Cmd) {
-        let five: Vec<i64> = client.query(call).expect("the call gets through");
-        self.count(key, five[0], 1);
-    }
-
-    fn pool(&mut self, client: &mut Clustered, key: &str, cost: u64) {
-        let call = slide(
-            "SLIDE.LOG",
-            key,
-            &[(ROOMY, "1d")],
-            &["COST", &cost.to_string()],
-        );
-        let five: Vec<i64> = client.query(&call).expect("the call gets through");
-        assert_eq!(five[0], 0, "{key} is roomy");
-        self.count(key, 0, cost);
-    }
-
-    /// Takes back less than what this thread has recorded, so that the key never empties.
-    fn refund(&mut self, client: &mut Clustered, key: &str, units: u64) {
-        let own = self.recorded.entry(key.to_owned()).or_default();
-        if *own <= units {
-            return;
-        }
-        let refund = cmd("SLIDE.REFUND").arg(key).arg(units).to_owned();
-        let taken: u64 = client.query(&refund).expect("the refund gets through");
-        assert_eq!(taken, units, "{key} has more than that");
-        *own -= units;
-        self.refunded += units;
-    }
-
-    /// Calls every key that has a limit to reach until it is reached.
-    fn use_up(&mut self, client: &mut Clustered) {
-        for keys in TAGS.map(Keys::of) {
-            for kind in 0..3 {
-                let limited = self.limited;
-                while self.limited == limited {
-                    match kind {
-                        0 => self.single(client, &keys.log, &keys.log_call()),
-                        1 => self.single(client, &keys.counter, &keys.counter_call()),
-                        _ => self.pair(client, &keys),
-                    }
-                }
-            }
-        }
-    }
-
-    fn units(&self) -> u64 {
-        self.recorded.values().sum()
-    }
-
-    fn pair(&mut self, client: &mut Clustered, keys: &Keys) {
-        let (limited, _) = client
-            .all(keys.pair(), &pair_call(LIMIT))
-            .expect("the call gets through");
-        for key in &keys.pair {
-            self.count(key, limited, 1);
-        }
-    }
-}
-
-/// Calls until told to stop, and says what was recorded.
-fn call_until(stop: &AtomicBool, cluster: &Cluster, seed: u64, done: &AtomicU64) -> Tally {
-    let mut client = cluster.connect(1000);
-    let mut numbers = Numbers::new(seed);
-    let mut tally = Tally::default();
-    while !stop.load(Ordering::Relaxed) {
-        tally.call(&mut client, &mut numbers);
-        done.fetch_add(1, Ordering::Relaxed);
-    }
-    tally
-}
-
-/// Answers on raw connections, which follow no redirection.
-#[derive(Debug, Default)]
-struct Redirections {
-    ask: u64,
-    moved: u64,
-    tryagain: u64,
-}
 
 /// The slots of the tags, and who has each.
 struct Owners(BTreeMap<&'static str, usize>);
@@ -203,118 +54,6 @@ impl Owners {
     }
 }
 
-fn slot_of(con: &mut Connection, tag: &str) -> u16 {
-    run(con, "CLUSTER", &["KEYSLOT", tag])
-}
-
-fn migrate(from: &mut Connection, to: &Server, keys: &[&str]) {
-    let mut migrate = cmd("MIGRATE");
-    migrate
-        .arg("127.0.0.1")
-        .arg(to.port())
-        .arg("")
-        .arg(0)
-        .arg(10_000);
-    let moved: String = migrate.arg("KEYS").arg(keys).query(from).expect("MIGRATE");
-    assert!(["OK", "NOKEY"].contains(&moved.as_str()), "{moved}");
-}
-
-/// The call at a node that has the slot but no longer, or not yet, the keys.
-fn asking(con: &mut Connection, call: &Cmd) -> String {
-    run::<()>(con, "ASKING", &[]);
-    error_of(con, call)
-}
-
-/// Moves a slot key by key, and looks at what clients are told on the way.
-fn move_by_keys(cluster: &Cluster, tag: &str, from: usize, to: usize, answers: &mut Redirections) {
-    let [source, target] = [&cluster.primaries[from], &cluster.primaries[to]];
-    let [mut source_con, mut target_con] = [source.connect(), target.connect()];
-    let slot = slot_of(&mut source_con, tag);
-    let keys = Keys::of(tag);
-    // No call with these arguments is ever made but here: nothing of it may be recorded.
-    let single = slide("SLIDE.LOG", &keys.log, &[(ROOMY, "1d")], &["COST", "1000"]);
-    let pair = keys.pair.join(" ");
-    let pair = line(&format!(
-        "SLIDE.ALL 2 {pair} {} COST 1000",
-        pair_call(ROOMY)
-    ));
-
-    let [source_id, target_id] = [id(source), id(target)];
-    set_slot(&mut target_con, slot, &["IMPORTING", &source_id]);
-    set_slot(&mut source_con, slot, &["MIGRATING", &target_id]);
-
-    migrate(&mut source_con, target, &[&keys.log]);
-    let error = error_of(&mut source_con, &single);
-    assert!(error.starts_with("ASK "), "{error}");
-    answers.ask += 1;
-    let error = error_of(&mut target_con, &single);
-    assert!(error.starts_with("MOVED "), "not asking: {error}");
-
-    migrate(&mut source_con, target, &[&keys.pair[0]]);
-    for error in [
-        error_of(&mut source_con, &pair),
-        asking(&mut target_con, &pair),
-    ] {
-        assert!(error.starts_with("TRYAGAIN "), "{error}");
-        answers.tryagain += 1;
-    }
-    migrate(&mut source_con, target, &[&keys.pair[1]]);
-    let error = error_of(&mut source_con, &pair);
-    assert!(error.starts_with("ASK "), "{error}");
-    answers.ask += 1;
-
-    loop {
-        let count = [&slot.to_string(), "100"];
-        let left: Vec<String> = run(
-            &mut source_con,
-            "CLUSTER",
-            &[&["GETKEYSINSLOT"][..], &count].concat(),
-        );
-        if left.is_empty() {
-            break;
-        }
-        let left: Vec<&str> = left.iter().map(String::as_str).collect();
-        migrate(&mut source_con, target, &left);
-    }
-    set_slot(&mut target_con, slot, &["NODE", &target_id]);
-    set_slot(&mut source_con, slot, &["NODE", &target_id]);
-    let other = &cluster.primaries[3 - from - to];
-    set_slot(&mut other.connect(), slot, &["NODE", &target_id]);
-    assert_moved(&mut source_con, &single, answers);
-}
-
-fn assert_moved(con: &mut Connection, call: &Cmd, answers: &mut Redirections) {
-    let error = error_of(con, call);
-    assert!(error.starts_with("MOVED "), "{error}");
-    answers.moved += 1;
-}
-
-/// Moves a slot as a whole, as Valkey 9 can.
-fn move_at_once(cluster: &Cluster, tag: &str, from: usize, to: usize, answers: &mut Redirections) {
-    let [source, target] = [&cluster.primaries[from], &cluster.primaries[to]];
-    let mut con = source.connect();
-    let slot = slot_of(&mut con, tag).to_string();
-    let migrate = [
-        "MIGRATESLOTS",
-        "SLOTSRANGE",
-        &slot,
-        &slot,
-        "NODE",
-        &id(target),
-    ];
-    run::<()>(&mut con, "CLUSTER", &migrate);
-    let call = slide(
-        "SLIDE.LOG",
-        Keys::of(tag).log,
-        &[(ROOMY, "1d")],
-        &["COST", "0"],
-    );
-    eventually("the slot has moved", || {
-        call.query::<Value>(&mut con).is_err().then_some(())
-    });
-    assert_moved(&mut con, &call, answers);
-}
-
 /// What is stored of a tag is what was acknowledged, and no more than the limit.
 fn assert_exact(con: &mut Connection, tag: &str, tally: &Tally) {
     let keys = Keys::of(tag);
@@ -337,14 +76,11 @@ fn assert_exact(con: &mut Connection, tag: &str, tally: &Tally) {
     }
 }
 
-/// How to move a tag's slot from one primary to another.
-type MoveSlot = fn(&Cluster, &str, usize, usize, &mut Redirections);
-
 /// Moves slots under the load of three clients, and checks every total afterwards.
 fn migrate_under_load(name: &str, moves: u64, move_slot: MoveSlot) -> Redirections {
     let cluster = Cluster::start();
     let seed = seeds(1)[0];
-    println!("{name}: seed {seed}");
+    println!("{name}, SLIDE_SEED={seed}");
     let mut client = cluster.connect(1000);
     // Every key is there before the first move.
     let mut tally = Tally::default();
@@ -414,7 +150,7 @@ fn slots_migrate_at_once() {
         run(&mut node.connect(), "CLUSTER", &["HELP"])
     };
     if !help.iter().any(|line| line.starts_with("MIGRATESLOTS")) {
-        println!("slots_migrate_at_once: this server has no CLUSTER MIGRATESLOTS");
+        skip("slots do not migrate at once: this server has no CLUSTER MIGRATESLOTS");
         return;
     }
     let moves = effort(6, 120);

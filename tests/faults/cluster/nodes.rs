@@ -9,8 +9,8 @@ use redis::cluster_routing::{Route, RoutingInfo, SingleNodeRoutingInfo, SlotAddr
 use redis::{Cmd, Connection, RedisError, Value};
 use tempfile::TempDir;
 
-use crate::load::assert_agree;
 use crate::support::{Reply, Server, Setup, all_replies, eventually, info, line, run};
+use crate::wire::assert_agree;
 
 /// Each third of the slots.
 const SLOTS: [(u16, u16); 3] = [(0, 5460), (5461, 10_922), (10_923, 16_383)];

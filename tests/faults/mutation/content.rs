@@ -92,8 +92,8 @@ impl Content {
         match (self.kind, windows) {
             (Kind::Log, _) => self.answer_of_log(),
             (Kind::Counter, Some(windows)) => self.answer_of_counter(windows, shape.buckets),
-            (Kind::Counter, None) => match self.fields().into_iter().collect() {
-                Some(fields) => Answer::Of(counter(fields)),
+            (Kind::Counter, None) => match self.fields().into_iter().collect::<Option<Vec<_>>>() {
+                Some(fields) => Answer::Of(Oracle::Counter(Counter::holding(&fields))),
                 None => Answer::Foreign,
             },
         }
@@ -103,8 +103,7 @@ impl Content {
     fn answer_of_log(&self) -> Answer {
         let members = self.members();
         if let Some(entries) = stored::log(&members) {
-            let entries = entries.iter().map(|entry| (entry.time, entry.cost));
-            return Answer::Of(Oracle::Log(Log::holding(entries)));
+            return Answer::Of(Oracle::Log(Log::holding(&entries)));
         }
         let newest = members.last().expect("what is empty is a log");
         match stored::entry(&newest.0, newest.1) {
@@ -137,7 +136,7 @@ impl Content {
             }
         }
         let foreign = fields.iter().filter(|field| field.is_none()).count();
-        let oracle = counter(read);
+        let oracle = Oracle::Counter(Counter::holding(&read));
         match foreign {
             0 => Answer::Of(oracle),
             _ if !missing => Answer::Of(oracle),
@@ -145,11 +144,4 @@ impl Content {
             _ => Answer::OfOrForeign(oracle),
         }
     }
-}
-
-fn counter(fields: Vec<stored::Field>) -> Oracle {
-    let hold = |counter: Counter, field: stored::Field| {
-        counter.holding(field.window, field.buckets, field.index, &field.counts)
-    };
-    Oracle::Counter(fields.into_iter().fold(Counter::new(), hold))
 }

@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use redis::{Connection, PushInfo, Value, from_redis_value_ref};
 
-use crate::load::{
-    DECADE, Stop, assert_agree, exec, receive, send, start_pair, units_of_counter, units_of_log,
-};
 use crate::support::{Server, Setup, eventually, info_number, line, run, slide_log, slide_peek};
+use crate::units::{DECADE, units_of_counter, units_of_log};
+use crate::wire::{Stop, assert_agree, exec, receive, send, start_pair};
 
 /// A bare connection, which sends nothing by itself.
 fn dial(server: &Server) -> TcpStream {

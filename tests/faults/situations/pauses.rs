@@ -2,10 +2,11 @@
 
 use redis::{Connection, cmd};
 
-use crate::load::{five, receive, send, units_of_log};
 use crate::support::{
     Server, entries, eventually, line, now, run, slide_log, slide_peek, wait_until,
 };
+use crate::units::units_of_log;
+use crate::wire::{five, receive, send};
 
 /// Longer than a test waits for anything.
 const LONG: &str = "600000";

@@ -5,10 +5,11 @@ use std::fs;
 use redis::{Connection, Value, cmd};
 
 use super::RECORDING;
-use crate::load::{assert_agree, exec, receive, send, units_of_log};
 use crate::support::{
     Server, Setup, error_of, eventually, info, line, run, slide_log, slide_peek, state,
 };
+use crate::units::units_of_log;
+use crate::wire::{assert_agree, exec, receive, send};
 
 /// Calls that write nothing, but are of commands that may.
 const LIMITED: [&str; 2] = ["SLIDE.LOG log 5 1d", "SLIDE.REFUND none 1"];

@@ -3,10 +3,9 @@
 use redis::{Connection, Value};
 
 use super::RECORDING;
-use crate::load::{
-    DECADE, assert_agree, exec, five, receive, send, start_pair, units_of_counter, units_of_log,
-};
 use crate::support::{Server, line, run, slide_log};
+use crate::units::{DECADE, units_of_counter, units_of_log};
+use crate::wire::{assert_agree, exec, five, receive, send, start_pair};
 
 fn queue(con: &mut Connection, commands: &[&str]) {
     for command in [&["MULTI"][..], commands].concat() {

@@ -5,10 +5,10 @@ use std::fs;
 
 use redis::{Connection, pipe};
 
-use super::{DECADE_MS, fixtures, keys, load};
-use crate::load::DECADE;
+use super::{fixtures, keys, load};
 use crate::support::random::MOST;
 use crate::support::{Server, at_least, entries, eventually, line, now, run, wait_until};
+use crate::units::{DECADE, DECADE_MS};
 
 /// A wrong date, beyond the end of all windows.
 const FAR_AHEAD: i64 = 2 * 315_576_000_000;

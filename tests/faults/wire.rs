@@ -1,16 +1,11 @@
-//! For tests that call while something goes wrong: when to stop, and what was recorded.
+//! For tests that call while something goes wrong: commands and answers apart, when to stop, and a
+//! server with its replica.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis::{Cmd, Connection, Value, from_redis_value_ref};
 
-use crate::support::{Reply, Server, Setup, entries, info, line, reply_of, run, state};
-
-/// The longest window, which these tests' counters have.
-pub const DECADE: &str = "315576000000";
-
-/// The field of a counter that divides it in four.
-pub const FOUR_BUCKETS: &str = "315576000000/4";
+use crate::support::{Reply, Server, Setup, info, line, reply_of, run, state};
 
 /// Tells clients to stop when a test is through, also if it panicked: they must end.
 pub struct Stop<'a>(pub &'a AtomicBool);
@@ -19,29 +14,6 @@ impl Drop for Stop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
-}
-
-/// The units that a log's entries hold. Their totals have to agree.
-#[track_caller]
-pub fn units_of_log(con: &mut Connection, key: &str) -> u64 {
-    let mut sum = 0;
-    for (member, _) in entries(con, key) {
-        let (total, cost) = member.split_once(':').expect("<total>:<cost>");
-        sum += cost.parse::<u64>().expect("a cost");
-        assert_eq!(total.parse(), Ok(sum), "{key}: {member}");
-    }
-    sum
-}
-
-/// The units that the buckets of a field hold; a missing one holds none.
-#[track_caller]
-pub fn units_of_counter(con: &mut Connection, key: &str, field: &str) -> u64 {
-    let value: Option<String> = run(con, "HGET", &[key, field]);
-    let value = value.unwrap_or_default();
-    let counts = value.split(':').skip(1);
-    counts
-        .map(|count| count.parse::<u64>().expect("a count"))
-        .sum()
 }
 
 /// Both servers hold the same.
