@@ -91,6 +91,33 @@ fn a_merge_and_a_refund_are_events() {
 }
 
 #[test]
+fn a_refund_of_many_entries_is_few_events() {
+    let server = Server::start();
+    let start = now(&mut server.connect()) - 1000;
+    for (units, expected) in [
+        (199, &["zadd", "zremrangebyscore", "zrem"][..]),
+        (198, &["zremrangebyscore", "zrem"]),
+        (200, &["zremrangebyscore", "zrem", "del"]),
+    ] {
+        let mut con = server.connect();
+        run::<i64>(&mut con, "DEL", &["log"]);
+        for entry in 1..=100 {
+            let member = format!("{}:2", entry * 2);
+            run::<i64>(
+                &mut con,
+                "ZADD",
+                &["log", &(start + entry).to_string(), &member],
+            );
+        }
+        let seen = events(&server, "zhg", |con| {
+            let taken: i64 = run(con, "SLIDE.REFUND", &["log", &units.to_string()]);
+            assert_eq!(taken, units);
+        });
+        assert_eq!(of(&seen, "log"), expected, "a refund of {units}");
+    }
+}
+
+#[test]
 fn a_limited_call_is_an_event_of_the_modules_class() {
     let server = Server::start();
     let seen = events(&server, "d", |con| {
