@@ -90,14 +90,16 @@ fn a_merge_and_a_refund_are_events() {
     panic!("two calls never fit one ms");
 }
 
+/// Each effect has its event. The order is not promised: the module tells of its own when it is
+/// done with the key, and the server of a range at once.
 #[test]
 fn a_refund_of_many_entries_is_few_events() {
     let server = Server::start();
     let start = now(&mut server.connect()) - 1000;
     for (units, expected) in [
-        (199, &["zadd", "zremrangebyscore", "zrem"][..]),
-        (198, &["zremrangebyscore", "zrem"]),
-        (200, &["zremrangebyscore", "zrem", "del"]),
+        (199, &["zadd", "zrem", "zremrangebyscore"][..]),
+        (198, &["zrem", "zremrangebyscore"]),
+        (200, &["del", "zrem", "zremrangebyscore"]),
     ] {
         let mut con = server.connect();
         run::<i64>(&mut con, "DEL", &["log"]);
@@ -113,7 +115,9 @@ fn a_refund_of_many_entries_is_few_events() {
             let taken: i64 = run(con, "SLIDE.REFUND", &["log", &units.to_string()]);
             assert_eq!(taken, units);
         });
-        assert_eq!(of(&seen, "log"), expected, "a refund of {units}");
+        let mut seen = of(&seen, "log");
+        seen.sort_unstable();
+        assert_eq!(seen, expected, "a refund of {units}");
     }
 }
 

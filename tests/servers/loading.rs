@@ -218,8 +218,8 @@ fn unloading_works_or_says_why_not() {
     server.assert_alive();
 }
 
-/// More windows than the module keeps the names of: it gives up some of them meanwhile, and the others
-/// as it is unloaded.
+/// More windows than the module keeps the names of: it gives up some of them meanwhile, and the
+/// others as it is unloaded.
 #[test]
 fn a_module_that_is_loaded_again_goes_on_with_its_data() {
     let server = Server::start();

@@ -313,9 +313,9 @@ fn a_refund_of_many_entries_is_a_few_effects() {
     assert_eq!(state(&mut con), state(&mut replica.connect()));
 }
 
-/// A range parts no two entries of one time, which no log writes but a client may: whether the oldest
-/// entry taken shares its time with one that stays or with another that is taken, wholly or in part,
-/// what was refunded goes and nothing else.
+/// A range parts no two entries of one time, which no log writes but a client may: whether the
+/// oldest entry taken shares its time with one that stays or with another that is taken, wholly or
+/// in part, what was refunded goes and nothing else.
 #[test]
 fn a_refund_of_many_entries_parts_those_of_one_time() {
     let server = Server::start();
