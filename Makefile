@@ -79,6 +79,7 @@ lint: ## Check formatting and run clippy; warnings are errors
 	cargo fmt --check
 	cargo fmt --check --manifest-path tests/fuzz/Cargo.toml
 	cargo clippy --all-targets --locked -- -D warnings
+	cargo clippy --lib --test corpus --locked --manifest-path tests/fuzz/Cargo.toml -- -D warnings
 
 accuracy: ## Measure how exact each limiter is, and write docs/ACCURACY.md
 	@scripts/need-rust
@@ -131,4 +132,5 @@ install: ## Install what `make build` made (PREFIX=/usr/local, DESTDIR=)
 	chmod 644 "$(DESTDIR)$(SHAREDIR)/redis.conf.example"
 
 clean: ## Remove all that was built and the test servers
-	rm -rf target .servers dist examples/rust/target examples/node/node_modules examples/python/.venv
+	rm -rf target .servers dist tests/fuzz/target tests/fuzz/artifacts
+	rm -rf examples/rust/target examples/node/node_modules examples/python/.venv

@@ -1,67 +1,22 @@
 //! Somebody who takes all that a limiter lets through while the clock steps, and who sees that its
 //! promises are kept. What they are stands in `promises`.
 
+mod tally;
+mod victim;
+
+use std::fmt;
+
 use crate::support::faketime::{Frozen, START};
-use crate::support::random::{EARLIEST, MOST, Numbers, is_replay};
-use crate::support::{Reply, entries, reply, run};
+use crate::support::random::{EARLIEST, Numbers};
+use crate::support::{Reply, reply};
+
+pub use tally::Tally;
+use victim::Victim;
 
 const YEAR: i64 = 31_557_600_000;
 
 /// Each try is a gap, perhaps a fault, and some calls.
 const TRIES: u64 = 60;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limiter {
-    Log,
-    Counter { buckets: i64, strict: bool },
-}
-
-impl Limiter {
-    /// All of them in turn, the counters in various numbers of buckets.
-    fn nth(numbers: &mut Numbers, seed: u64) -> Self {
-        let buckets = i64::try_from(numbers.buckets()).unwrap();
-        match seed % 4 {
-            0 => Limiter::Log,
-            1 => Limiter::Counter {
-                buckets: 1,
-                strict: false,
-            },
-            which => Limiter::Counter {
-                buckets,
-                strict: which == 2,
-            },
-        }
-    }
-
-    /// What passes of a limit in some span: times the limit, and the span as a part of the window.
-    fn promise(self) -> (u64, (i64, i64)) {
-        match self {
-            Limiter::Counter {
-                buckets: 1,
-                strict: false,
-            } => (2, (1, 1)),
-            Limiter::Log | Limiter::Counter { strict: true, .. } => (1, (1, 1)),
-            Limiter::Counter { buckets, .. } => (1, (buckets - 1, buckets)),
-        }
-    }
-
-    fn command(self, name: &str, key: &str, tiers: &[(u64, i64)]) -> redis::Cmd {
-        let mut command = redis::cmd(name);
-        command.arg(key);
-        for &(limit, window) in tiers {
-            command.arg(limit).arg(window);
-        }
-        if let Limiter::Counter { buckets, strict } = self {
-            if buckets > 1 {
-                command.arg("BUCKETS").arg(buckets);
-            }
-            if strict {
-                command.arg("STRICT");
-            }
-        }
-        command
-    }
-}
 
 /// Which ways the clock may step.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -70,24 +25,9 @@ pub enum Steps {
     BackAndForward,
 }
 
-/// How often something happened without which the test would say nothing.
-#[derive(Debug, Default)]
-pub struct Tally {
-    limited: u64,
-    steps_back: u64,
-    pub steps_forward: u64,
-    usage_kept: u64,
-    pub left_alone: u64,
-    healed: u64,
-    /// Windows that held all that was promised.
-    full: u64,
-}
-
 pub struct Adversary {
     numbers: Numbers,
-    limiter: Limiter,
-    key: String,
-    tiers: Vec<(u64, i64)>,
+    victim: Victim,
     steps: Steps,
     clock: i64,
     passage: i64,
@@ -99,19 +39,11 @@ pub struct Adversary {
 impl Adversary {
     pub fn new(seed: u64, steps: Steps) -> Self {
         let mut numbers = Numbers::new(seed);
-        let limiter = Limiter::nth(&mut numbers, seed);
-        let window = [7, 100, 1000, 60_000, 86_400_000][numbers.place(5)];
-        let limit = 1 + numbers.below(20);
-        let mut tiers = vec![(limit, window)];
-        if numbers.one_in(2) {
-            tiers.push((1 + limit / 2, window / 3));
-        }
-        println!("{limiter:?} of {tiers:?}, SLIDE_SEED={seed}");
+        let victim = Victim::new(&mut numbers, seed);
+        println!("{victim}, SLIDE_SEED={seed}");
         Adversary {
             numbers,
-            limiter,
-            key: format!("adversary:{seed}"),
-            tiers,
+            victim,
             steps,
             clock: START,
             passage: 0,
@@ -121,7 +53,12 @@ impl Adversary {
     }
 
     pub fn window(&self) -> i64 {
-        self.tiers[0].1
+        self.victim.window()
+    }
+
+    /// The units used of each tier.
+    pub fn usage(&self, frozen: &mut Frozen) -> Vec<u64> {
+        self.victim.usage(frozen)
     }
 
     pub fn attack(&mut self, frozen: &mut Frozen) {
@@ -203,34 +140,9 @@ impl Adversary {
         }
     }
 
-    /// The units used of each tier, whole or begun. The reported tier has the fewest left, so the
-    /// one asked about has half the limit of the others.
-    pub fn usage(&self, frozen: &mut Frozen) -> Vec<u64> {
-        let places = 0..self.tiers.len();
-        // What is missing counts as a log to PEEK, which then takes no BUCKETS.
-        if !run::<bool>(&mut frozen.con, "EXISTS", &[&self.key]) {
-            return places.map(|_| 0).collect();
-        }
-        let asked = places.map(|place| {
-            let mut tiers = self.tiers.clone();
-            for (other, (limit, _)) in tiers.iter_mut().enumerate() {
-                *limit = if other == place { MOST / 2 } else { MOST };
-            }
-            let mut peek = self.limiter.command("SLIDE.PEEK", &self.key, &tiers);
-            let reply = reply(&mut frozen.con, peek.arg("COST").arg(0));
-            MOST / 2 - reply.remaining.unsigned_abs()
-        });
-        asked.collect()
-    }
-
     fn call(&mut self, frozen: &mut Frozen, cost: u64) -> Reply {
-        let name = match self.limiter {
-            Limiter::Log => "SLIDE.LOG",
-            Limiter::Counter { .. } => "SLIDE.COUNTER",
-        };
-        let mut command = self.limiter.command(name, &self.key, &self.tiers);
-        let bound = self.longest_wait(frozen);
-        let reply = reply(&mut frozen.con, command.arg("COST").arg(cost));
+        let bound = self.victim.longest_wait(frozen, self.clock);
+        let reply = reply(&mut frozen.con, &self.victim.call(cost));
         let wait = reply.retry_after.max(reply.reset_after);
         assert!(wait <= bound, "{self}: locked for {wait} ms, not {bound}");
         if reply.limited == 0 && cost > 0 {
@@ -243,7 +155,7 @@ impl Adversary {
 
     /// One unit, some units, or all that is left.
     fn take(&mut self, frozen: &mut Frozen) {
-        let least = self.tiers.iter().map(|tier| tier.0).min().unwrap();
+        let least = self.victim.tiers.iter().map(|tier| tier.0).min().unwrap();
         match self.numbers.below(3) {
             0 => {
                 self.call(frozen, 1);
@@ -267,7 +179,7 @@ impl Adversary {
     fn leave_alone(&mut self, frozen: &mut Frozen) {
         // Only a call brings a wrong date to an end.
         self.call(frozen, 0);
-        let bound = self.longest_wait(frozen);
+        let bound = self.victim.longest_wait(frozen, self.clock);
         self.pass(frozen, bound);
         let usage = self.usage(frozen);
         assert!(
@@ -278,44 +190,11 @@ impl Adversary {
         self.tally.left_alone += 1;
     }
 
-    /// Until when anything that is stored, or that this call will record, may count.
-    fn longest_wait(&self, frozen: &mut Frozen) -> i64 {
-        let waits = self.tiers.iter().map(|&(_, window)| match self.limiter {
-            Limiter::Log => {
-                let newest = entries(&mut frozen.con, &self.key).pop();
-                let ahead = newest.map_or(0, |newest| (newest.1 - self.clock).max(0));
-                // In a log the longest window decides for all tiers what a wrong date is.
-                window + caught_up(ahead, self.window())
-            }
-            Limiter::Counter { buckets, .. } => {
-                let start = self.newest_bucket(frozen, window, buckets);
-                let ahead = (start - self.clock * buckets).max(0);
-                let ticks = window * (buckets + 1) + caught_up(ahead, window * buckets);
-                (ticks + buckets - 1) / buckets
-            }
-        });
-        waits.max().unwrap()
-    }
-
-    /// Where the newest bucket of a field starts, in 1/n ms; 0 without one.
-    fn newest_bucket(&self, frozen: &mut Frozen, window: i64, buckets: i64) -> i64 {
-        let field = match buckets {
-            1 => window.to_string(),
-            _ => format!("{window}/{buckets}"),
-        };
-        let value: Option<String> = run(&mut frozen.con, "HGET", &[&self.key, &field]);
-        let index = value.map(|value| {
-            let index = value.split(':').next().unwrap();
-            index.parse::<i64>().unwrap()
-        });
-        index.map_or(0, |index| index * window)
-    }
-
     /// No span that ends with the newest admitted call holds more than is promised.
     fn check_worst_window(&mut self) {
-        let (times, (part, whole)) = self.limiter.promise();
+        let (times, (part, whole)) = self.victim.promise();
         let &(end, _) = self.admitted.last().unwrap();
-        for &(limit, window) in &self.tiers {
+        for &(limit, window) in &self.victim.tiers {
             let inside: u64 = self
                 .admitted
                 .iter()
@@ -333,49 +212,8 @@ impl Adversary {
     }
 }
 
-/// How long the clock needs to catch up with something that is so far ahead. What is more than a
-/// window ahead is brought back to now at once.
-fn caught_up(ahead: i64, window: i64) -> i64 {
-    if ahead > window { 0 } else { ahead }
-}
-
-impl std::fmt::Display for Adversary {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        let Adversary {
-            limiter,
-            key,
-            tiers,
-            clock,
-            ..
-        } = self;
-        write!(f, "{limiter:?} at {key}, {tiers:?}, {clock}")
-    }
-}
-
-impl Tally {
-    pub fn add(&mut self, other: &Tally) {
-        self.limited += other.limited;
-        self.steps_back += other.steps_back;
-        self.steps_forward += other.steps_forward;
-        self.usage_kept += other.usage_kept;
-        self.left_alone += other.left_alone;
-        self.healed += other.healed;
-        self.full += other.full;
-    }
-
-    /// Whether so many rounds had all that the promises are about.
-    #[track_caller]
-    pub fn assert_telling(&self, rounds: usize) {
-        let rounds = rounds as u64;
-        println!("{self:?} in {rounds} rounds");
-        let counts = [
-            self.limited,
-            self.steps_back,
-            self.usage_kept,
-            self.healed,
-            self.full,
-        ];
-        let telling = counts.iter().all(|&count| count >= rounds);
-        assert!(is_replay() || telling, "{self:?}");
+impl fmt::Display for Adversary {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{} at {}", self.victim, self.clock)
     }
 }

@@ -3,10 +3,10 @@
 use redis::{Cmd, Value, pipe};
 
 use crate::histories::NextTime;
-use crate::key::{Key, Oracle, Shape, add_options, add_shape, add_tiers, move_clock};
+use crate::key::{Key, add_options, add_shape, add_tiers, move_clock};
 use crate::support::faketime::{Frozen, START};
-use crate::support::oracle::{Call, Reply};
-use crate::support::random::{MOST, Numbers, Tiers, is_replay, seeds};
+use crate::support::oracle::{Call, Oracle, Reply, Shape};
+use crate::support::random::{MOST, Numbers, Tiers, assert_telling, seeds};
 use crate::support::{all_replies, run};
 
 const ROUNDS: u64 = 60;
@@ -222,15 +222,17 @@ pub fn compare(clock: NextTime, histories: u64) -> i64 {
         tally.limited += limited;
         tally.recorded_over += recorded_over;
     }
-    assert!(
-        is_replay() || (tally.limited > calls / 10 && tally.limited < calls * 9 / 10),
-        "{} of {calls} limited",
-        tally.limited
+    let Tally {
+        limited,
+        recorded_over,
+    } = tally;
+    assert_telling(
+        limited > calls / 10 && limited < calls * 9 / 10,
+        format!("{limited} of {calls} limited"),
     );
-    assert!(
-        is_replay() || tally.recorded_over > calls / 20,
-        "{} of {calls} recorded over a limit",
-        tally.recorded_over
+    assert_telling(
+        recorded_over > calls / 20,
+        format!("{recorded_over} of {calls} recorded over a limit"),
     );
     frozen.clock_faults()
 }

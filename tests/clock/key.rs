@@ -3,8 +3,7 @@
 use redis::Cmd;
 
 use crate::support::faketime::{Frozen, START};
-use crate::support::oracle::Call;
-pub use crate::support::oracle::{CLASSIC, Oracle, Shape};
+use crate::support::oracle::{CLASSIC, Call, Oracle, Shape};
 use crate::support::random::{MOST, Numbers, Tiers};
 use crate::support::{entries, run};
 

@@ -90,6 +90,37 @@ fn a_merge_and_a_refund_are_events() {
     panic!("two calls never fit one ms");
 }
 
+/// Each effect has its event. The order is not promised: the module tells of its own when it is
+/// done with the key, and the server of a range at once.
+#[test]
+fn a_refund_of_many_entries_is_few_events() {
+    let server = Server::start();
+    let start = now(&mut server.connect()) - 1000;
+    for (units, expected) in [
+        (199, &["zadd", "zrem", "zremrangebyscore"][..]),
+        (198, &["zrem", "zremrangebyscore"]),
+        (200, &["del", "zrem", "zremrangebyscore"]),
+    ] {
+        let mut con = server.connect();
+        run::<i64>(&mut con, "DEL", &["log"]);
+        for entry in 1..=100 {
+            let member = format!("{}:2", entry * 2);
+            run::<i64>(
+                &mut con,
+                "ZADD",
+                &["log", &(start + entry).to_string(), &member],
+            );
+        }
+        let seen = events(&server, "zhg", |con| {
+            let taken: i64 = run(con, "SLIDE.REFUND", &["log", &units.to_string()]);
+            assert_eq!(taken, units);
+        });
+        let mut seen = of(&seen, "log");
+        seen.sort_unstable();
+        assert_eq!(seen, expected, "a refund of {units}");
+    }
+}
+
 #[test]
 fn a_limited_call_is_an_event_of_the_modules_class() {
     let server = Server::start();

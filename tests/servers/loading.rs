@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use redis::{Connection, Value, from_redis_value_ref};
 
-use crate::support::{Server, Setup, at_least, command, error_of, error_text, run, slide_log};
+use crate::support::{
+    Server, Setup, at_least, command, error_of, error_text, run, slide_counter, slide_log,
+};
 
 /// A name and what it names, in lists of such pairs.
 pub fn map_of(value: &Value) -> BTreeMap<String, Value> {
@@ -212,6 +214,32 @@ fn unloading_works_or_says_why_not() {
             );
             assert_eq!(slide_log(&mut con, "k", &[(5, "60s")], &[]).remaining, 3);
         }
+    }
+    server.assert_alive();
+}
+
+/// More windows than the module keeps the names of: it gives up some of them meanwhile, and the
+/// others as it is unloaded.
+#[test]
+fn a_module_that_is_loaded_again_goes_on_with_its_data() {
+    let server = Server::start();
+    let mut con = server.connect();
+    let file = Setup::module_file();
+    let windows: Vec<String> = (0..20)
+        .map(|ms| (315_576_000_000_u64 - ms).to_string())
+        .collect();
+    let spend_in_each = |con: &mut Connection, remaining: i64| {
+        for window in &windows {
+            let reply = slide_counter(con, "k", &[(5, window)], &[]);
+            assert_eq!((reply.limited, reply.remaining), (0, remaining), "{window}");
+        }
+    };
+    spend_in_each(&mut con, 4);
+    for remaining in [3, 2] {
+        run::<()>(&mut con, "MODULE", &["UNLOAD", "slide"]);
+        assert_eq!(run::<i64>(&mut con, "HLEN", &["k"]), 20, "the data stays");
+        run::<()>(&mut con, "MODULE", &["LOAD", file.to_str().unwrap()]);
+        spend_in_each(&mut con, remaining);
     }
     server.assert_alive();
 }

@@ -313,6 +313,32 @@ fn a_refund_of_many_entries_is_a_few_effects() {
     assert_eq!(state(&mut con), state(&mut replica.connect()));
 }
 
+/// A range parts no two entries of one time, which no log writes but a client may: whether the
+/// oldest entry taken shares its time with one that stays or with another that is taken, wholly or
+/// in part, what was refunded goes and nothing else.
+#[test]
+fn a_refund_of_many_entries_parts_those_of_one_time() {
+    let server = Server::start();
+    let mut con = server.connect();
+    let start = now(&mut con) - 1000;
+    for pair in [20, 21] {
+        let time = |entry: i64| start + entry - i64::from(entry == pair + 1);
+        for (units, part) in [(160, None), (159, Some(("41:1".to_owned(), time(21))))] {
+            let member = |entry: i64| (format!("{}:2", entry * 2), time(entry));
+            let mut fill = cmd("ZADD");
+            fill.arg("log");
+            for (member, time) in (1..=100).map(member) {
+                fill.arg(time).arg(member);
+            }
+            fill.query::<i64>(&mut con).unwrap();
+            assert_eq!(refund(&mut con, "log", units), units);
+            let left: Vec<(String, i64)> = (1..=20).map(member).chain(part).collect();
+            assert_eq!(entries(&mut con, "log"), left, "{units} across {pair}");
+            run::<i64>(&mut con, "DEL", &["log"]);
+        }
+    }
+}
+
 #[test]
 fn only_a_refund_that_takes_is_a_change() {
     let server = Server::start();

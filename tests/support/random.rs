@@ -1,6 +1,7 @@
 //! Random calls and clocks, the same for the same seed.
 
 use std::env;
+use std::fmt::Display;
 
 /// The length of the longest windows of a history: from a few ms to the most there is.
 const SCALES: [u64; 6] = [7, 100, 1000, 60_000, 86_400_000, 315_576_000_000];
@@ -123,26 +124,34 @@ impl Numbers {
     }
 }
 
-/// Whether `SLIDE_SEED` replays one round, which need not show by itself all that the rounds do
-/// together.
-pub fn is_replay() -> bool {
-    env::var_os("SLIDE_SEED").is_some()
-}
-
 /// The seeds of so many rounds: from `SLIDE_FIRST_SEED` on, else from 1, or the one that
 /// `SLIDE_SEED` says.
 pub fn seeds(rounds: u64) -> Vec<u64> {
-    let read = |name| {
-        let seed = env::var(name).ok()?;
-        Some(seed.parse::<u64>().expect("a seed is a number"))
-    };
-    if let Some(seed) = read("SLIDE_SEED") {
+    if let Some(seed) = seed("SLIDE_SEED") {
         return vec![seed];
     }
-    let first = read("SLIDE_FIRST_SEED").unwrap_or(1);
+    let first = seed("SLIDE_FIRST_SEED").unwrap_or(1);
     (first..)
         .take(usize::try_from(rounds).expect("a few rounds"))
         .collect()
+}
+
+fn seed(name: &str) -> Option<u64> {
+    let seed = env::var(name).ok()?;
+    Some(seed.parse().expect("a seed is a number"))
+}
+
+/// Whether `SLIDE_SEED` replays one round alone. What many rounds together have to contain may be
+/// missing from it.
+pub fn replays_one() -> bool {
+    seed("SLIDE_SEED").is_some()
+}
+
+/// Fails a test whose rounds, taken together, contained too little of what it is about; not where
+/// one of them is replayed.
+#[track_caller]
+pub fn assert_telling(enough: bool, what: impl Display) {
+    assert!(enough || replays_one(), "the rounds say too little: {what}");
 }
 
 /// How much of a long test to do: all of it, or in `SLIDE_EFFORT=short` what is given for that.

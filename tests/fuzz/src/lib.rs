@@ -1,12 +1,14 @@
-//! The module's pure parts, for the fuzz targets, and the naive readings that they are held against.
+//! The fuzz targets, and what they need: the module's pure parts, and the naive readings that these
+//! are held against.
 //!
 //! The module is a library for servers only, so its files are taken in by their path.
 
-#![allow(dead_code)] // the module uses what no target does
+#![allow(dead_code, unused_imports)] // the module uses what no target does
 
-pub mod commands;
+mod commands;
 #[path = "../../../src/limiter/mod.rs"]
-pub mod limiter;
+mod limiter;
 #[path = "../../oracle/mod.rs"]
-pub mod oracle;
-pub mod server;
+mod oracle;
+mod server;
+pub mod targets;

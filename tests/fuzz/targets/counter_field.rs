@@ -1,43 +1,5 @@
-//! A hash's field and value: read as the rules say, and written as they were read.
-//!
-//! The first line is the field's name, the second its value.
-
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use slide_fuzz::limiter::counter::{Buckets, Division};
-use slide_fuzz::oracle::stored;
+use slide_fuzz::targets::counter_field;
 
-fuzz_target!(|input: &[u8]| {
-    let (name, value) = match input.iter().position(|&byte| byte == b'\n') {
-        Some(end) => (&input[..end], &input[end + 1..]),
-        None => (input, &[][..]),
-    };
-    let division = Division::parse(name);
-    let as_numbers = division.map(|division| (division.window().get(), division.buckets()));
-    assert_eq!(as_numbers, stored::division(name));
-    let Some(division) = division else {
-        return;
-    };
-    assert_eq!(
-        division.field().as_slice(),
-        name,
-        "it is not named as it was read"
-    );
-
-    let buckets = Buckets::parse(value, division);
-    if let Some(buckets) = &buckets {
-        assert_eq!(
-            buckets.value().as_slice(),
-            value,
-            "it is not written as it was read"
-        );
-    }
-    let read = buckets.map(|buckets| stored::Field {
-        window: division.window().get(),
-        buckets: division.buckets(),
-        index: buckets.index(),
-        counts: buckets.counts().to_vec(),
-    });
-    assert_eq!(read, stored::field(name, value));
-});
+libfuzzer_sys::fuzz_target!(|input: &[u8]| counter_field::check(input));

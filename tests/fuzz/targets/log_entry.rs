@@ -1,30 +1,5 @@
-//! A sorted set's member and score: read as the rules say, and written as they were read.
-//!
-//! The first eight bytes are the score, the others the member.
-
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use slide_fuzz::limiter::log::Entry;
-use slide_fuzz::oracle::stored;
+use slide_fuzz::targets::log_entry;
 
-fuzz_target!(|input: &[u8]| {
-    let Some((score, member)) = input.split_first_chunk() else {
-        return;
-    };
-    let score = f64::from_le_bytes(*score);
-    let read = Entry::parse(score, member);
-    if let Some(entry) = read {
-        assert_eq!(
-            entry.member().as_slice(),
-            member,
-            "it is not written as it was read"
-        );
-    }
-    let read = read.map(|entry| stored::Entry {
-        time: entry.time.as_millis(),
-        total: entry.total,
-        cost: entry.cost,
-    });
-    assert_eq!(read, stored::entry(member, score));
-});
+libfuzzer_sys::fuzz_target!(|input: &[u8]| log_entry::check(input));

@@ -1,0 +1,40 @@
+//! A hash's field and value: read as the rules say, and written as they were read.
+//!
+//! The first line is the field's name, the second its value.
+
+use crate::limiter::counter::{Buckets, Division};
+use crate::oracle::stored;
+
+pub fn check(input: &[u8]) {
+    let (name, value) = match input.iter().position(|&byte| byte == b'\n') {
+        Some(end) => (&input[..end], &input[end + 1..]),
+        None => (input, &[][..]),
+    };
+    let division = Division::parse(name);
+    let as_numbers = division.map(|division| (division.window().get(), division.buckets()));
+    assert_eq!(as_numbers, stored::division(name));
+    let Some(division) = division else {
+        return;
+    };
+    assert_eq!(
+        division.field().as_slice(),
+        name,
+        "it is not named as it was read"
+    );
+
+    let buckets = Buckets::parse(value, division);
+    if let Some(buckets) = &buckets {
+        assert_eq!(
+            buckets.value().as_slice(),
+            value,
+            "it is not written as it was read"
+        );
+    }
+    let read = buckets.map(|buckets| stored::Field {
+        window: division.window().get(),
+        buckets: division.buckets(),
+        index: buckets.index(),
+        counts: buckets.counts().to_vec(),
+    });
+    assert_eq!(read, stored::field(name, value));
+}
