@@ -17,7 +17,7 @@ pub struct Tier {
 /// One value for each tier of a call, in the caller's order, never empty.
 ///
 /// The first stands apart: nearly every call has one tier, and then nothing is allocated. What every
-/// call does with it is written out below, because a chained iterator or a `collect` takes longer.
+/// call does with it is written out below: a chained iterator, or a `collect` of results, takes longer.
 #[derive(Clone, Debug)]
 pub struct PerTier<T> {
     /// The first tier's value.

@@ -239,13 +239,19 @@ fn refunds_work_when_memory_is_full() {
     }
 }
 
-#[test]
-fn replicas_and_the_append_only_file_get_effects() {
+/// A primary that writes each effect to its append-only file, and a replica without the module.
+fn start_pair() -> (Server, Server) {
     let primary = Setup::new()
         .line("appendonly yes")
         .line("appendfsync always")
         .start();
     let replica = Setup::new().without_module().replica_of(&primary).start();
+    (primary, replica)
+}
+
+#[test]
+fn replicas_and_the_append_only_file_get_effects() {
+    let (primary, replica) = start_pair();
     let mut con = primary.connect();
     let time = store(&mut con);
     slide_counter(&mut con, "counter", &[(10, DECADE)], &["COST", "9"]);
@@ -273,11 +279,7 @@ fn replicas_and_the_append_only_file_get_effects() {
 /// So many entries are removed as a range, all but the one that is taken from in part.
 #[test]
 fn a_refund_of_many_entries_is_a_few_effects() {
-    let primary = Setup::new()
-        .line("appendonly yes")
-        .line("appendfsync always")
-        .start();
-    let replica = Setup::new().without_module().replica_of(&primary).start();
+    let (primary, replica) = start_pair();
     let mut con = primary.connect();
     let start = now(&mut con) - 1000;
     let mut fill = redis::cmd("ZADD");
