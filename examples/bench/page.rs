@@ -162,7 +162,7 @@ Instructions a call, counted by valgrind on {}. The last column is the floor: wh
 would be if the module itself took nothing. The rest is the server's: it reads and dispatches the
 command, opens the key, reads and writes its value, propagates the effects and sends five integers.
 
-| | instructions | of these the module's own | as a multiple of | | without the module's own |
+| | instructions | of these the module's own | as a multiple of | ratio | without the module's own |
 |---|--:|--:|---|--:|--:|
 ",
         counts.text("server"),
@@ -181,10 +181,11 @@ command, opens the key, reads and writes its value, propagates the effects and s
     }
     text.push_str(
         "
-Where a bound above is lower than the last column, the server's own part does not fit it. A call of LOG in
-its steady state, besides adding a member as `ZADD` does, reads two others, removes one on average and
-looks for the next to remove: each stands elsewhere in memory, so that its time also depends on how
-the server happened to lay them out, and varies by 20 % from run to run.
+Where a bound above is lower than the last column, no module can meet it on this server: the server's own
+part does not fit it. LOG here has as many expired entries as calls, and ALL is one log and one counter. A
+call of LOG in its steady state, besides adding a member as `ZADD` does, reads two others, removes one on
+average and looks for the next to remove: each stands elsewhere in memory, so that its time also depends
+on how the server happened to lay them out, and varies by 20 % from run to run.
 ",
     );
     text
@@ -252,7 +253,8 @@ fn long_logs(all: &[Results], grown: &Results) -> String {
 ![Time of a call against the entries of its log](bench-entries.svg)
 
 Time inside the server of a call, µs. (Here on {}, in the table on all.) \"Deep\" is a call that costs
-half the limit on a full log, so that half of the entries have to expire: its wait is found by bisecting.
+half the limit on a full log, so that half of the entries have to expire: its wait is found by bisecting. Up to 128 entries
+a log is a listpack, of which the server reads all.
 
 {}",
         grown.text("name"),
@@ -413,7 +415,8 @@ fn service(all: &[Results]) -> String {
     format!(
         "## One call at a time
 
-Latency, µs, p50 / p99, of one client that calls {} times a second:
+Latency, µs, p50 / p99, of one client that calls {} times a second (a few µs more or less are the
+machine's):
 
 {}
 Calls a second of {CLIENTS} clients that each wait for a reply before the next call:

@@ -53,7 +53,7 @@ pub const BOUNDS: [Line; 13] = [
         2.0
     ),
     ratio!(
-        "LOG limited by half the log, same",
+        "LOG limited, deep, 1,000,000 entries / 1,000",
         "µs limited, deep 1000000" / "µs limited, deep 1000",
         2.0
     ),
@@ -74,7 +74,7 @@ pub const BOUNDS: [Line; 13] = [
         ratio: false,
     },
     Line {
-        what: "bytes a counter (1,000,000 keys)",
+        what: "bytes a counter (bounds: Redis 7.0, 8.2)",
         value: |results| results.number("bytes a counter"),
         bound: |results| match results.text("server") {
             server if server.starts_with("Redis 7.0") => Some(170.0),
@@ -115,11 +115,11 @@ pub const OTHERS: [Line; 11] = [
         "LOG COST 100" / "Lua log COST 100, one ZADD"
     ),
     ratio!(
-        "COUNTER / INCR, one call at a time",
+        "COUNTER / INCR, CPU time unpipelined",
         "unpipelined COUNTER" / "unpipelined INCR"
     ),
     ratio!(
-        "LOG / INCR, one call at a time",
+        "LOG / INCR, CPU time unpipelined",
         "unpipelined LOG" / "unpipelined INCR"
     ),
 ];
