@@ -7,7 +7,7 @@ use crate::limiter::tier::Tier;
 use crate::limiter::units::{Cost, Millis, Timestamp, Window};
 use crate::limiter::verdict::{Standing, Wait};
 
-/// How many entries are looked at one by one before the search bisects.
+/// How many entries after the oldest are looked at one by one before the search bisects.
 const WALK: usize = 4;
 
 /// A tier and what is used of it before the call.
