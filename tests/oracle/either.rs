@@ -25,8 +25,8 @@ impl Oracle {
         Oracle::Log(Log::new())
     }
 
-    pub fn counter() -> Self {
-        Oracle::Counter(Counter::new())
+    pub fn counter(key: &[u8]) -> Self {
+        Oracle::Counter(Counter::new(key))
     }
 
     pub fn call(&mut self, now: i64, call: Call, Shape { buckets, strict }: Shape) -> Reply {
@@ -51,10 +51,17 @@ impl Oracle {
         }
     }
 
-    pub fn refund(&mut self, units: u64) -> u64 {
+    pub fn refund(&mut self, now: i64, units: u64) -> u64 {
         match self {
             Oracle::Log(log) => log.refund(units),
-            Oracle::Counter(counter) => counter.refund(units),
+            Oracle::Counter(counter) => counter.refund(now, units),
+        }
+    }
+
+    pub fn refund_aged(&mut self, now: i64, units: u64, age: u64) -> u64 {
+        match self {
+            Oracle::Log(log) => log.refund_aged(now, units, age),
+            Oracle::Counter(counter) => counter.refund_aged(now, units, age),
         }
     }
 

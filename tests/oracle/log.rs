@@ -1,11 +1,11 @@
 //! The exact log: all entries ever recorded, counted one by one.
 
-use super::{Call, Judged, Reply, report, stored};
+use super::{Call, Judged, Reply, Span, report, stored};
 
 /// What all entries of the longest window together can hold; only FORCE gets there.
 const SATURATED: i128 = 1 << 63;
 
-/// Entries that one refund takes from.
+/// Entries that one refund looks at.
 const REFUND_ENTRIES: usize = 1000;
 
 #[derive(Debug, Clone)]
@@ -65,6 +65,28 @@ impl Log {
                 self.entries.pop();
             }
         }
+        units - u64::try_from(left).expect("no more is taken than asked for")
+    }
+
+    /// Takes back units that were recorded `age` ms ago, give or take [`super::AGE_SLACK`]: from then
+    /// on, then from there back; of the newest entries only. Exact as far as [`Log::refund`] is.
+    pub fn refund_aged(&mut self, now: i64, units: u64, age: u64) -> u64 {
+        let span = Span::new(now, age);
+        let mut places: Vec<usize> = (0..self.entries.len())
+            .rev()
+            .take(REFUND_ENTRIES)
+            .filter(|&place| (span.first..=span.last).contains(&self.entries[place].0))
+            .collect();
+        let from_there = |place: &usize| self.entries[*place].0 >= span.middle;
+        let later = places.iter().take_while(|place| from_there(place)).count();
+        places[..later].reverse();
+        let mut left = i128::from(units);
+        for place in places {
+            let taken = left.min(self.entries[place].1);
+            left -= taken;
+            self.entries[place].1 -= taken;
+        }
+        self.entries.retain(|entry| entry.1 > 0);
         units - u64::try_from(left).expect("no more is taken than asked for")
     }
 

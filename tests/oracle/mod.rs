@@ -44,6 +44,27 @@ pub struct Call<'a> {
     pub force: bool,
 }
 
+/// How much an AGE may be off either way, in ms.
+const AGE_SLACK: i128 = 1000;
+
+/// The instants that an aged refund looks at, both ends included.
+struct Span {
+    first: i128,
+    middle: i128,
+    last: i128,
+}
+
+impl Span {
+    fn new(now: i64, age: u64) -> Self {
+        let middle = i128::from(now) - i128::from(age);
+        Span {
+            first: middle - AGE_SLACK,
+            middle,
+            last: middle + AGE_SLACK,
+        }
+    }
+}
+
 impl Call<'_> {
     fn longest(&self) -> i128 {
         self.tiers
