@@ -14,6 +14,9 @@ const MOST_UNITS: u64 = (1 << 53) - 1;
 /// Ten years in ms.
 pub const LONGEST_WINDOW: u64 = 315_576_000_000;
 
+/// The longest id of a lease, in bytes.
+pub const LONGEST_ID: usize = 128;
+
 const MOST_TIERS: usize = 16;
 pub const MOST_BUCKETS: u64 = 64;
 

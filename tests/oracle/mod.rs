@@ -1,4 +1,4 @@
-//! Naive oracles of the two limiters, of what the commands take and of what is stored, written from
+//! Naive oracles of the limiters, of what the commands take and of what is stored, written from
 //! the rules alone.
 //!
 //! They keep every recorded cost and add it up again for each question, search for waits instead of
@@ -19,11 +19,13 @@
 mod counter;
 mod either;
 pub mod grammar;
+mod lease;
 mod log;
 pub mod stored;
 
 pub use counter::Counter;
 pub use either::{CLASSIC, Oracle, Shape};
+pub use lease::{Lease, Take};
 pub use log::Log;
 
 /// The five integers of a reply.
