@@ -62,7 +62,7 @@ pub fn entry(member: &[u8], score: f64) -> Option<Entry> {
 
 /// Whether a member that can be read holds more than one entry.
 fn is_packed(member: &[u8]) -> bool {
-    member.iter().filter(|&&byte| byte == b':').count() > 1
+    member.split(|&byte| byte == b':').nth(2).is_some()
 }
 
 /// Reads all entries of a member, single or packed, oldest first.
