@@ -1,6 +1,7 @@
 //! The approximate counter: every bucket ever counted, weighed one by one.
 
-use super::{Call, Judged, Reply, Span, report, stored};
+use super::headers::{Standing, Tier};
+use super::{Call, Judged, Reply, Span, report, reported, stored};
 
 /// What one bucket can hold; only FORCE and healing get there.
 const SATURATED: i128 = (1 << 57) - 1;
@@ -232,6 +233,40 @@ impl Counter {
         self.fields
             .iter()
             .any(|field| field.newest().is_some() && !field.matters(i128::from(now)))
+    }
+
+    /// The tiers after a call that was given this reply.
+    pub fn standing(
+        &self,
+        now: i64,
+        call: Call,
+        (buckets, strict): (u64, bool),
+        reply: Reply,
+    ) -> Standing {
+        let now = i128::from(now);
+        let mut healed = self.clone();
+        let (mut judged, mut tiers) = (Vec::new(), Vec::new());
+        for &(limit, window) in call.tiers {
+            let field = healed.field(window, buckets);
+            field.heal(now);
+            let after = field.judge(now, limit, call.cost, strict);
+            let remaining = u64::try_from(after.remaining).expect("at most the limit");
+            let fits = |at| field.fits(at, limit, remaining + 1, strict);
+            let used = field.estimate(now, strict) > 0;
+            let t = (used && limit > 0).then(|| field.delay(now, fits));
+            tiers.push(Tier {
+                limit,
+                window,
+                remaining,
+                t: t.map(|t| u64::try_from(t).expect("a delay")),
+            });
+            judged.push(after);
+        }
+        Standing {
+            reply,
+            reported: reported(reply.retry_after != 0, &judged),
+            tiers,
+        }
     }
 
     fn field(&mut self, window: u64, buckets: u64) -> &mut Field {

@@ -1,5 +1,6 @@
 //! The oracle of a key that may hold any of the kinds.
 
+use super::headers::Standing;
 use super::{Call, Counter, Lease, Log, Reply, Take};
 
 /// How a counter counts; nothing to a log.
@@ -74,6 +75,18 @@ impl Oracle {
             Oracle::Log(log) => log.peek(now, call),
             Oracle::Counter(counter) => counter.peek(now, call, buckets, strict),
             Oracle::Lease(lease) => lease.peek(now, call.tiers[0].0),
+        }
+    }
+
+    /// How the key stands after a question that was given this reply, for its headers.
+    pub fn standing(&self, now: i64, question: Question, reply: Reply) -> Standing {
+        match (self, question) {
+            (Oracle::Log(log), Question::Limit(call, _)) => log.standing(now, call, reply),
+            (Oracle::Counter(counter), Question::Limit(call, Shape { buckets, strict })) => {
+                counter.standing(now, call, (buckets, strict), reply)
+            }
+            (Oracle::Lease(_), _) => Standing::of_leases(reply),
+            (this, question) => panic!("{question:?} is not asked of {this:?}"),
         }
     }
 

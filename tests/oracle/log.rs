@@ -1,6 +1,7 @@
 //! The exact log: all entries ever recorded, counted one by one.
 
-use super::{Call, Judged, Reply, Span, report, stored};
+use super::headers::{Standing, Tier};
+use super::{Call, Judged, Reply, Span, report, reported, stored};
 
 /// What all entries of the longest window together can hold; only FORCE gets there.
 const SATURATED: i128 = 1 << 63;
@@ -174,6 +175,10 @@ impl Log {
     }
 
     fn reply(&self, now: i128, call: Call, limited: bool) -> Reply {
+        report(limited, &self.judge(now, call))
+    }
+
+    fn judge(&self, now: i128, call: Call) -> Vec<Judged> {
         let judge = |&(limit, window): &(u64, u64)| Judged {
             limit,
             remaining: (i128::from(limit) - self.used(now, i128::from(window))).max(0),
@@ -184,6 +189,31 @@ impl Log {
                 .delay(now, window, |at| self.used(at, i128::from(window)) == 0)
                 .expect("all entries expire"),
         };
-        report(limited, &call.tiers.iter().map(judge).collect::<Vec<_>>())
+        call.tiers.iter().map(judge).collect()
+    }
+
+    /// The tiers after a call that was given this reply.
+    pub fn standing(&self, now: i64, call: Call, reply: Reply) -> Standing {
+        let now = i128::from(now);
+        let mut healed = self.clone();
+        healed.heal(now, call);
+        let judged = healed.judge(now, call);
+        let tier = |(judged, &(limit, window)): (&Judged, &(u64, u64))| {
+            let remaining = u64::try_from(judged.remaining).expect("at most the limit");
+            let fits = |at| healed.fits_tier(at, (limit, window), remaining + 1);
+            let used = healed.used(now, i128::from(window)) > 0;
+            let t = (used && limit > 0).then(|| healed.delay(now, window, fits));
+            Tier {
+                limit,
+                window,
+                remaining,
+                t: t.flatten().map(|t| u64::try_from(t).expect("a delay")),
+            }
+        };
+        Standing {
+            reply,
+            tiers: judged.iter().zip(call.tiers).map(tier).collect(),
+            reported: reported(reply.retry_after != 0, &judged),
+        }
     }
 }

@@ -19,6 +19,7 @@
 mod counter;
 mod either;
 pub mod grammar;
+pub mod headers;
 mod lease;
 mod log;
 pub mod stored;
