@@ -7,12 +7,10 @@ use redis::{Cmd, Connection, Value, pipe};
 
 use crate::all::slide_all;
 use crate::support::random::Numbers;
-use crate::support::{
+use crate::support::{DECADE, 
     Server, Setup, all_replies, entries, eventually, line, now, repeated, run, slide_peek, state,
     wait_until,
 };
-
-const DECADE: &str = "315576000000";
 
 fn words(text: &[&str]) -> Vec<String> {
     text.iter().map(|&word| word.to_owned()).collect()
@@ -172,7 +170,7 @@ fn in_a_script_and_in_a_function() {
     let body = "local admitted = 0
         for _ = 1, 120 do
             local reply = redis.call('SLIDE.ALL', 2, keys[1], keys[2],
-                'COUNTER', 150, '315576000000', 'BUCKETS', 10, 'LOG', 200, '1d')
+                'COUNTER', 150, '315576000000ms', 'BUCKETS', 10, 'LOG', 200, '1d')
             if #reply ~= 3 or #reply[2] ~= 5 or #reply[3] ~= 5 then return reply end
             if reply[1] == 0 then admitted = admitted + 1 end
         end

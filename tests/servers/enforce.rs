@@ -2,11 +2,9 @@
 
 use redis::{Connection, Value};
 
-use crate::support::{
+use crate::support::{DECADE, 
     Server, Setup, info_number, run, slide, slide_counter, slide_log, slide_peek,
 };
-
-const DECADE: &str = "315576000000";
 
 fn set(con: &mut Connection, value: &str) {
     run::<()>(con, "CONFIG", &["SET", "slide.enforce", value]);

@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 
 use redis::{Cmd, Connection, Value, from_redis_value, from_redis_value_ref, pipe};
 
-use crate::support::{
+use crate::support::{DECADE, 
     Reply, Server, entries, error_of, now, reply_of, run, slide, slide_counter, slide_log, state,
     wait_until,
 };
-
-const DECADE: &str = "315576000000";
 
 type Headers = BTreeMap<String, String>;
 

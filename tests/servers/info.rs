@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use redis::{Connection, Value};
 
-use crate::support::{Server, now, repeated, run, slide, slide_counter, slide_log, slide_peek};
-
-const DECADE: &str = "315576000000";
+use crate::support::{DECADE, Server, now, repeated, run, slide, slide_counter, slide_log, slide_peek};
 
 /// The module's section, without the server's prefix.
 fn counts(con: &mut Connection) -> BTreeMap<String, i64> {
@@ -44,11 +42,15 @@ fn every_count_is_there_from_the_start() {
         "log_limited",
         "counter_admitted",
         "counter_limited",
+        "lease_admitted",
+        "lease_limited",
         "all_admitted",
         "all_limited",
         "peeked",
         "forced",
         "refunded_units",
+        "released",
+        "packed_entries",
         "errors",
         "trimmed_entries",
         "clock_faults",
@@ -108,7 +110,7 @@ fn everything_else_is_counted_once() {
 
     let errors = added(&mut con, |con| {
         run::<()>(con, "SET", &["string", "x"]);
-        for (key, window) in [("string", "1d"), ("k", "0")] {
+        for (key, window) in [("string", "1d"), ("k", "60")] {
             slide("SLIDE.LOG", key, &[(3, window)], &[])
                 .query::<Value>(con)
                 .unwrap_err();

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::{
+use crate::support::{DECADE, 
     Server, Setup, eventually, info_number, now, run, slide_counter, slide_log, state,
 };
 use crate::traffic::run_mixed_calls;
-
-const DECADE: &str = "315576000000";
 
 /// Runs calls and waits until only keys are left that stay, so that two looks at the data are
 /// comparable.

@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 use redis::{Connection, cmd};
 
 use crate::loading::command_info;
-use crate::support::{
+use crate::support::{DECADE, 
     Server, Setup, command, entries, error_of, now, run, slide_counter, slide_log, slide_peek,
     state,
 };
-
-const DECADE: &str = "315576000000";
 
 fn refund(con: &mut Connection, key: &str, units: u64) -> u64 {
     run(con, "SLIDE.REFUND", &[key, &units.to_string()])

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::{
+use crate::support::{DECADE, 
     Server, Setup, entries, eventually, info_number, now, repeated, run, slide, slide_counter,
     slide_log, state, timed_replies,
 };
 use crate::traffic::run_mixed_calls;
-
-const DECADE: &str = "315576000000";
 
 fn with_append_only_file() -> Server {
     Setup::new()
@@ -100,7 +98,7 @@ fn a_recorded_call_is_written_as_its_effects() {
     slide_counter(
         &mut con,
         "k",
-        &[(10, DECADE), (9, "315575999999")],
+        &[(10, DECADE), (9, "315575999999ms")],
         &["COST", "3"],
     );
     let expiry: i64 = run(&mut con, "PEXPIRETIME", &["k"]);
