@@ -1,6 +1,6 @@
 //! Several limiters at once: a call is recorded in all of them or in none.
 
-use super::verdict::Verdict;
+use super::verdict::{Outlook, Verdict};
 use super::{Call, Foreign};
 
 /// The calls on several keys, read and not yet written.
@@ -22,6 +22,24 @@ impl<'a> AllCall<'a> {
     /// Whether a tier of any key is over its limit.
     pub fn is_over(&self) -> bool {
         self.each().any(Call::is_over)
+    }
+
+    /// Whether there is anything to record in any key.
+    pub fn records(&self) -> bool {
+        self.each().any(Call::records)
+    }
+
+    /// Whether recording takes memory that some store does not use yet.
+    pub fn needs_memory(&self) -> bool {
+        self.each().any(Call::needs_memory)
+    }
+
+    /// Every tier of each key, once settled.
+    ///
+    /// # Errors
+    /// As for [`Call::outlooks`].
+    pub fn outlooks(&mut self) -> Result<Vec<Vec<Outlook>>, Foreign> {
+        self.calls.iter_mut().map(|call| call.outlooks()).collect()
     }
 
     /// Decides whether the cost is recorded, in all keys, and says how each stands after the call.
