@@ -47,11 +47,7 @@ fn the_largest_numbers_are_taken() {
     let mut con = server.connect();
     for name in COMMANDS {
         let largest = "9007199254740991";
-        let five: Vec<i64> = run(
-            &mut con,
-            name,
-            &[name, largest, DECADE, "COST", largest],
-        );
+        let five: Vec<i64> = run(&mut con, name, &[name, largest, DECADE, "COST", largest]);
         assert_eq!(five[..3], [0, 9_007_199_254_740_991, 0], "{name}");
         let five: Vec<i64> = run(&mut con, name, &[name, "0", "1ms"]);
         assert_eq!(
@@ -122,8 +118,6 @@ fn a_bare_number_is_no_duration() {
             ("window", format!("SLIDE.COUNTER k 3 {bare}")),
             ("window", format!("SLIDE.PEEK log 3 {bare}")),
             ("window", format!("SLIDE.ALL 1 k LOG 3 {bare}")),
-            ("ttl", format!("SLIDE.LEASE k 3 {bare} id")),
-            ("ttl", format!("SLIDE.ALL 1 k LEASE 3 {bare} id")),
             ("age", format!("SLIDE.REFUND log 1 AGE {bare}")),
         ] {
             let error = error_of(&mut con, &line(&call));
@@ -135,7 +129,10 @@ fn a_bare_number_is_no_duration() {
     }
     // Swapped, the limit is the one that is wrong.
     let error = error_of(&mut con, &line("SLIDE.LOG k 60s 3"));
-    assert!(error.starts_with("ERR limit ") && error.ends_with("got '60s'"), "{error}");
+    assert!(
+        error.starts_with("ERR limit ") && error.ends_with("got '60s'"),
+        "{error}"
+    );
     assert_eq!(state(&mut con), before);
 }
 

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 use redis::{Connection, Value};
 
 use crate::support::random::Numbers;
-use crate::support::{ALMOST_A_DECADE, DECADE, DECADE_FIELD, DECADE_MS, bucket, key_with_passed, 
-    Server, command, error_of, now, run, slide, slide_counter, slide_log, slide_peek, state,
-    timed_replies, wait_until,
+use crate::support::{
+    ALMOST_A_DECADE, DECADE, DECADE_FIELD, DECADE_MS, Server, bucket, command, error_of,
+    key_with_passed, now, run, slide, slide_counter, slide_log, slide_peek, state, timed_replies,
+    wait_until,
 };
 
 fn fields(con: &mut Connection, key: &str) -> BTreeMap<String, String> {
@@ -87,7 +88,11 @@ fn the_oldest_bucket_counts_in_part_or_whole() {
     // A key whose current one of four buckets has half passed.
     let (key, index) = key_with_passed(&mut con, DECADE_MS, 4, 0.5);
     let field = format!("{DECADE_FIELD}/4");
-    run::<i64>(&mut con, "HSET", &[&key, &field, &format!("{index}:1:2:3:4:50")]);
+    run::<i64>(
+        &mut con,
+        "HSET",
+        &[&key, &field, &format!("{index}:1:2:3:4:50")],
+    );
     let left = |con: &mut Connection, options: &[&str]| {
         slide_peek(con, &key, &[(100, DECADE)], options).remaining
     };

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use redis::Connection;
 
 use crate::support::oracle::{Call, Counter, Reply, stored};
-use crate::support::{ALMOST_A_DECADE, ALMOST_A_DECADE_FIELD, DECADE, DECADE_FIELD, DECADE_MS, bucket, end_of_bucket, key_with_passed, 
-    Server, Timed, now, run, slide, slide_counter, state, timed_reply, wait_until,
+use crate::support::{
+    ALMOST_A_DECADE, ALMOST_A_DECADE_FIELD, DECADE, DECADE_FIELD, DECADE_MS, Server, Timed, bucket,
+    end_of_bucket, key_with_passed, now, run, slide, slide_counter, state, timed_reply, wait_until,
 };
 
 fn fields(con: &mut Connection, key: &str) -> BTreeMap<String, String> {

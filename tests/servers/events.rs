@@ -2,8 +2,8 @@
 
 use redis::Connection;
 
-use crate::support::{DECADE, 
-    Server, now, run, slide, slide_counter, slide_log, slide_peek, timed_replies,
+use crate::support::{
+    DECADE, Server, now, run, slide, slide_counter, slide_log, slide_peek, timed_replies,
 };
 
 /// The events of some classes that calls cause, each with its key, in order.

@@ -1,6 +1,9 @@
 //! FORCE: what has happened is recorded, whatever the limit says.
 
-use crate::support::{ALMOST_A_DECADE, DECADE, DECADE_FIELD, DECADE_MS, bucket, Server, entries, error_of, now, run, slide, slide_counter, slide_log, state};
+use crate::support::{
+    ALMOST_A_DECADE, DECADE, DECADE_FIELD, DECADE_MS, Server, bucket, entries, error_of, now, run,
+    slide, slide_counter, slide_log, state,
+};
 
 #[test]
 fn a_forced_call_is_recorded_over_the_limit() {

@@ -1,6 +1,9 @@
 //! Keys that hold something that the module did not write: an error, and nothing is touched.
 
-use crate::support::{ALMOST_A_DECADE, ALMOST_A_DECADE_FIELD, DECADE, DECADE_FIELD, Server, command, error_of, now, reply, run, slide, slide_counter, slide_log, state};
+use crate::support::{
+    ALMOST_A_DECADE, ALMOST_A_DECADE_FIELD, DECADE, DECADE_FIELD, Server, command, error_of, now,
+    run, slide, slide_counter, slide_log, state,
+};
 
 const LOG: &str = "ERR key holds a sorted set that SLIDE.LOG did not write";
 const COUNTER: &str = "ERR key holds a hash that SLIDE.COUNTER did not write";
@@ -109,31 +112,25 @@ fn a_foreign_oldest_live_entry_is_seen() {
     let mut con = server.connect();
     let time = now(&mut con);
     let (oldest, newest) = ((time - 9).to_string(), time.to_string());
-    for (member, used) in [
-        ("x", None),
-        ("1:1:", None),
-        ("1:1:1", None),
-        ("1:1:10", None),
-        ("1:1:01", None),
-        ("1:1:1W", None),
-        ("1:1:1V0", None),
-        ("1:1:W01", None),
-        ("1:1:11+", None),
-        ("1:1:11:", None),
-        ("1:1:zzzzzzzzzzzzzz11", None),
-        ("1:1:11", Some(3)),
-        ("1:1:V1W111", Some(5)),
+    for member in [
+        "x",
+        "1:1:",
+        "1:1:1",
+        "1:1:10",
+        "1:1:01",
+        "1:1:1W",
+        "1:1:1V0",
+        "1:1:W01",
+        "1:1:11+",
+        "1:1:11:",
+        "1:1:zzzzzzzzzzzzzz11",
     ] {
-        run::<i64>(&mut con, "ZADD", &["k", &oldest, member, &newest, "2:1"]);
+        let stored = ["k", &oldest, member, &newest, "2:1"];
+        run::<i64>(&mut con, "ZADD", &stored);
         let before = state(&mut con);
-        let call = slide("SLIDE.PEEK", "k", &[(5, "1h")], &["COST", "0"]);
-        match used {
-            Some(used) => assert_eq!(reply(&mut con, &call).remaining, 5 - used, "{member}"),
-            None => {
-                assert_eq!(error_of(&mut con, &call), LOG, "{member}");
-                let call = slide("SLIDE.LOG", "k", &[(5, "1h")], &[]);
-                assert_eq!(error_of(&mut con, &call), LOG, "{member}");
-            }
+        for name in ["SLIDE.LOG", "SLIDE.PEEK"] {
+            let call = slide(name, "k", &[(5, "1h")], &[]);
+            assert_eq!(error_of(&mut con, &call), LOG, "{name}: {member}");
         }
         assert_eq!(state(&mut con), before);
         run::<i64>(&mut con, "DEL", &["k"]);

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use redis::{Connection, Value};
 
-use crate::support::{DECADE, Server, now, repeated, run, slide, slide_counter, slide_log, slide_peek};
+use crate::support::{
+    DECADE, Server, now, repeated, run, slide, slide_counter, slide_log, slide_peek,
+};
 
 /// The module's section, without the server's prefix.
 fn counts(con: &mut Connection) -> BTreeMap<String, i64> {
@@ -42,15 +44,11 @@ fn every_count_is_there_from_the_start() {
         "log_limited",
         "counter_admitted",
         "counter_limited",
-        "lease_admitted",
-        "lease_limited",
         "all_admitted",
         "all_limited",
         "peeked",
         "forced",
         "refunded_units",
-        "released",
-        "packed_entries",
         "errors",
         "trimmed_entries",
         "clock_faults",

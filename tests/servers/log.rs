@@ -4,8 +4,8 @@ use redis::{Connection, cmd};
 
 use crate::support::oracle::Reply;
 use crate::support::{
-    DECADE, DECADE_MS,     Server, Timed, entries, now, run, slide, slide_log, state, timed_replies, timed_reply,
-    wait_until,
+    DECADE, DECADE_MS, Server, Timed, entries, now, run, slide, slide_log, state, timed_replies,
+    timed_reply, wait_until,
 };
 
 /// Stores a log as calls at these times would have left it.

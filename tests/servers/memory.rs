@@ -2,8 +2,9 @@
 
 use redis::{Connection, pipe};
 
-use crate::support::{DECADE, 
-    Server, entries, error_of, info_number, now, run, slide, slide_counter, slide_log, state,
+use crate::support::{
+    DECADE, Server, entries, error_of, info_number, now, run, slide, slide_counter, slide_log,
+    state,
 };
 
 const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
