@@ -30,6 +30,11 @@ fn hash(bytes: &[u8]) -> u64 {
     })
 }
 
+/// How much earlier than the epoch's the windows of a key begin, in ms.
+pub fn shift(key: &[u8], window: u64) -> u64 {
+    hash(key) % window
+}
+
 impl Field {
     fn newest(&self) -> Option<i128> {
         self.counts.last().map(|count| count.0)
@@ -270,7 +275,7 @@ impl Counter {
     }
 
     fn field(&mut self, window: u64, buckets: u64) -> &mut Field {
-        let shift = i128::from(hash(&self.key) % window);
+        let shift = i128::from(shift(&self.key, window));
         let (window, buckets) = (i128::from(window), i128::from(buckets));
         let same = |field: &Field| field.window == window && field.buckets == buckets;
         let place = self.fields.iter().position(same).unwrap_or_else(|| {

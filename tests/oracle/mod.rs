@@ -24,7 +24,7 @@ mod lease;
 mod log;
 pub mod stored;
 
-pub use counter::Counter;
+pub use counter::{Counter, shift};
 pub use either::{CLASSIC, Oracle, Shape};
 pub use lease::{Lease, Take};
 pub use log::Log;

@@ -23,6 +23,17 @@ use oracle::Shape;
 pub use oracle::Reply;
 pub use server::{Server, Setup};
 
+/// The longest window there is: no test meets the boundary of a bucket.
+pub const DECADE: &str = "315576000000ms";
+pub const DECADE_MS: i64 = 315_576_000_000;
+
+/// A window almost as long.
+pub const ALMOST_A_DECADE: &str = "315575999999ms";
+
+/// The fields of these windows in a counter of one bucket.
+pub const DECADE_FIELD: &str = "315576000000";
+pub const ALMOST_A_DECADE_FIELD: &str = "315575999999";
+
 /// What a condition may take before the test gives up on it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -103,7 +114,7 @@ pub fn slide(name: &str, key: impl ToRedisArgs, tiers: &[(u64, &str)], options: 
 /// Adds the words of tiers with windows in ms.
 pub fn add_tiers(command: &mut Cmd, tiers: &[(u64, u64)]) {
     for &(limit, window) in tiers {
-        command.arg(limit).arg(window);
+        command.arg(limit).arg(format!("{window}ms"));
     }
 }
 
@@ -113,6 +124,44 @@ pub fn add_shape(command: &mut Cmd, Shape { buckets, strict }: Shape) {
     if strict {
         command.arg("STRICT");
     }
+}
+
+/// The index of a key's current bucket, of so many in a window of so many ms.
+pub fn bucket(key: &str, window: i64, buckets: i64, now: i64) -> i64 {
+    (now + shift(key, window)) * buckets / window
+}
+
+/// When that bucket stops to matter: at the end of the window after its own, rounded up.
+pub fn end_of_bucket(key: &str, window: i64, buckets: i64, index: i64) -> i64 {
+    let ticks = (index + buckets + 1) * window;
+    ticks / buckets + i64::from(ticks % buckets > 0) - shift(key, window)
+}
+
+/// A key, and the index of its current bucket, of which a given part has just passed: keys differ in
+/// when their windows begin.
+pub fn key_with_passed(
+    con: &mut Connection,
+    window: i64,
+    buckets: i64,
+    part: f64,
+) -> (String, i64) {
+    let now = now(con);
+    let has_passed = |key: &String| {
+        let ticks = (now + shift(key, window)) * buckets % window;
+        #[allow(clippy::cast_precision_loss)] // it need not be exact
+        let passed = ticks as f64 / window as f64;
+        (part..part + 0.0005).contains(&passed)
+    };
+    let mut keys = (0..).map(|number| format!("key{number}"));
+    let key = keys.find(has_passed).expect("some key");
+    let index = bucket(&key, window, buckets, now);
+    (key, index)
+}
+
+/// How much earlier than the epoch's the windows of a key begin, in ms.
+fn shift(key: &str, window: i64) -> i64 {
+    let shift = oracle::shift(key.as_bytes(), window.unsigned_abs());
+    i64::try_from(shift).expect("less than a window")
 }
 
 /// Runs a limiter call and checks the shape of its reply.
