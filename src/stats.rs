@@ -64,7 +64,9 @@ pub struct Stats {
     pub refunded_units: Count,
     /// Error replies.
     pub errors: Count,
-    /// Expired entries removed from logs.
+    /// Entries of logs that were packed with others into one member.
+    pub packed_entries: Count,
+    /// Expired members removed from logs.
     pub trimmed_entries: Count,
     /// Keys whose dates lay too far in the future.
     pub clock_faults: Count,
@@ -81,6 +83,7 @@ pub static STATS: Stats = Stats {
     forced: Count::new(),
     refunded_units: Count::new(),
     errors: Count::new(),
+    packed_entries: Count::new(),
     trimmed_entries: Count::new(),
     clock_faults: Count::new(),
     panics: Count::new(),
@@ -100,6 +103,7 @@ impl Stats {
             ("forced", &self.forced),
             ("refunded_units", &self.refunded_units),
             ("errors", &self.errors),
+            ("packed_entries", &self.packed_entries),
             ("trimmed_entries", &self.trimmed_entries),
             ("clock_faults", &self.clock_faults),
             ("panics", &self.panics),
