@@ -27,6 +27,12 @@ impl Entry {
         text
     }
 
+    /// The length of that member.
+    pub fn length(&self) -> usize {
+        let digits = |value: u64| value.checked_ilog10().unwrap_or(0) as usize + 1;
+        digits(self.total) + 1 + digits(self.cost)
+    }
+
     /// The running total just before this entry.
     pub fn total_before(&self) -> u64 {
         self.total.wrapping_sub(self.cost)

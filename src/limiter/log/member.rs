@@ -4,7 +4,7 @@ use super::entry::{Entry, MAX_USAGE, time_of};
 use super::number;
 use crate::limiter::Foreign;
 use crate::limiter::decimal;
-use crate::limiter::units::Millis;
+use crate::limiter::units::{Millis, Timestamp};
 
 /// How the members of leases begin, and those of logs do not.
 const LEASE_MARK: &[u8] = b"@";
@@ -72,6 +72,24 @@ impl<'m> Member<'m> {
         }
     }
 
+    /// The earliest entry later than `time`, to which the newest one belongs.
+    ///
+    /// # Errors
+    /// [`Foreign`] if no log wrote what is read on the way.
+    #[inline]
+    pub fn first_after(&self, time: Timestamp) -> Result<Entry, Foreign> {
+        let mut earliest = self.newest;
+        let mut earlier = self.earlier;
+        while !earlier.is_empty() {
+            let entry = take_before(&mut earlier, earliest).ok_or(Foreign::Log)?;
+            if entry.time <= time {
+                break;
+            }
+            earliest = entry;
+        }
+        Ok(earliest)
+    }
+
     /// All entries, the newest first, each read only when it is asked for.
     pub fn entries(&self) -> Entries<'m> {
         Entries {
@@ -80,6 +98,20 @@ impl<'m> Member<'m> {
             earlier: self.earlier,
         }
     }
+}
+
+/// Takes the entry before `later` off the front of its spelling.
+#[inline(always)]
+fn take_before(earlier: &mut &[u8], later: Entry) -> Option<Entry> {
+    let gap = number::take(earlier)?;
+    let cost = number::take(earlier)?;
+    let in_time = gap.wrapping_sub(1) < later.time.as_millis().cast_unsigned();
+    let in_range = cost.wrapping_sub(1) < MAX_USAGE;
+    (in_time && in_range).then(|| Entry {
+        time: later.time - Millis::new(gap),
+        total: later.total_before(),
+        cost,
+    })
 }
 
 /// The entries of a member, the newest first. Ends after an error.
@@ -91,21 +123,6 @@ pub struct Entries<'m> {
     earlier: &'m [u8],
 }
 
-impl Entries<'_> {
-    #[inline]
-    fn take_before(&mut self, later: Entry) -> Option<Entry> {
-        let gap = number::take(&mut self.earlier)?;
-        let cost = number::take(&mut self.earlier)?;
-        let in_time = later.time.as_millis().try_into().ok()?;
-        let fits = (1..=in_time).contains(&gap) && (1..=MAX_USAGE).contains(&cost);
-        fits.then(|| Entry {
-            time: later.time - Millis::new(gap),
-            total: later.total_before(),
-            cost,
-        })
-    }
-}
-
 impl Iterator for Entries<'_> {
     type Item = Result<Entry, Foreign>;
 
@@ -114,7 +131,7 @@ impl Iterator for Entries<'_> {
         let entry = match self.later {
             None => Some(self.newest),
             Some(_) if self.earlier.is_empty() => return None,
-            Some(later) => self.take_before(later),
+            Some(later) => take_before(&mut self.earlier, later),
         };
         match entry {
             Some(entry) => {
@@ -153,7 +170,7 @@ pub fn fitting(entries: &[Entry], bytes: usize) -> usize {
         let [before, after] = pair else { break };
         let gap = after.time.since(before.time).get();
         earlier += number::length(gap) + number::length(before.cost);
-        if after.member().len() + 1 + earlier > bytes {
+        if after.length() + 1 + earlier > bytes {
             return count + 1;
         }
     }
@@ -168,7 +185,6 @@ mod tests {
     use crate::limiter::Foreign;
     use crate::limiter::log::entry::{Entry, MAX_USAGE, score_of};
     use crate::limiter::oracle::stored;
-    use crate::limiter::units::Timestamp;
 
     fn read(score: f64, text: &[u8]) -> Result<Vec<Entry>, Foreign> {
         let member = Member::read(score, text)?;

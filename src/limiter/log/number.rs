@@ -6,6 +6,9 @@ const CHARACTERS: [u8; 64] = *b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijkl
 /// What a character has more than its five bits where another follows.
 const MORE: u8 = 32;
 
+/// Where the five bits of the longest numbers' last character go.
+const LAST_SHIFT: u32 = 60;
+
 /// Marks a byte that is none of the characters.
 const NONE: u8 = u8::MAX;
 
@@ -45,29 +48,28 @@ pub fn length(value: u64) -> usize {
 
 /// Takes a number off the front of `text`. `None` if no number stands there, or one above
 /// `u64::MAX`, or one that [`push`] spells another way.
-#[inline]
+#[inline(always)]
 pub fn take(text: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
     let mut shift = 0;
-    loop {
-        let (byte, rest) = text.split_first()?;
+    let mut rest = *text;
+    while let [byte, tail @ ..] = rest {
+        rest = tail;
         let character = *VALUES.get(usize::from(*byte))?;
-        if character == NONE {
-            return None;
-        }
         let five_bits = u64::from(character % MORE);
-        let shifted = five_bits.checked_shl(shift)?;
-        if shifted >> shift != five_bits {
-            return None;
-        }
-        value |= shifted;
-        *text = rest;
+        value |= five_bits << shift;
         if character < MORE {
             let zero_at_the_top = five_bits == 0 && shift > 0;
-            return (!zero_at_the_top).then_some(value);
+            let too_large = shift == LAST_SHIFT && five_bits > u64::MAX >> LAST_SHIFT;
+            *text = rest;
+            return (!zero_at_the_top && !too_large).then_some(value);
+        }
+        if character == NONE || shift == LAST_SHIFT {
+            return None;
         }
         shift += 5;
     }
+    None
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub const SMALL_MEMBER: usize = 64;
 pub const LARGE_MEMBER: usize = 256;
 
 /// From so many packed members on a set is large. With the single ones it then has about 48.
-const MANY_PACKED: usize = 28;
+const MANY_PACKED: usize = 20;
 
 /// How many of the newest members are passed over unread: where the next is single, so are they,
 /// and there are enough to pack.

@@ -32,15 +32,7 @@ pub fn first_after<S: SortedSet>(set: &mut S, time: Timestamp) -> Result<Option<
         return Ok(None);
     };
     let member = Member::read(score, text.as_ref())?;
-    let mut earliest = member.newest;
-    for entry in member.entries() {
-        let entry = entry?;
-        if entry.time <= time {
-            break;
-        }
-        earliest = entry;
-    }
-    Ok(Some(earliest))
+    Ok(Some(member.first_after(time)?))
 }
 
 /// Shows the members that end later than `time` to `visit`, the oldest first, while it asks for more.

@@ -10,9 +10,6 @@ use std::ops::Bound;
 /// Every so many entries a call tidies up.
 const TIDY_EVERY: usize = 8;
 
-/// Every so many entries it also trims what is hardly worth it.
-const TRIM_EVERY: usize = 16;
-
 /// So many expired members are worth a removal of their own.
 const WORTH_TRIMMING: usize = 16;
 
@@ -32,25 +29,14 @@ pub fn record<S: SortedSet>(
     recorded: u64,
     expired: Timestamp,
 ) {
-    let length = set.len() + 1;
-    let (tidies, trims) = match merged {
+    let tidies = match merged {
         // Where all calls cost the same, one in so many.
-        Some(_) => {
-            let calls = entry.cost / recorded.max(1);
-            let tidies = calls.is_multiple_of(TIDY_EVERY as u64);
-            (tidies, tidies)
-        }
-        None => {
-            // A refund after each call can keep the length where it is, but not the time.
-            let drawn = is_drawn(entry.time);
-            (
-                drawn || length.is_multiple_of(TIDY_EVERY),
-                drawn || length.is_multiple_of(TRIM_EVERY),
-            )
-        }
+        Some(_) => (entry.cost / recorded.max(1)).is_multiple_of(TIDY_EVERY as u64),
+        // A refund after each call can keep the length where it is, but not the time.
+        None => (set.len() + 1).is_multiple_of(TIDY_EVERY) || is_drawn(entry.time),
     };
     let text = set.text(&entry.member());
-    if tidies && let Some(tidying) = Tidying::find(set, expired, trims) {
+    if tidies && let Some(tidying) = Tidying::find(set, expired) {
         tidying.carry_out(set, (entry.time, text), merged);
         return;
     }
@@ -61,13 +47,13 @@ pub fn record<S: SortedSet>(
     }
 }
 
-/// Whether the time is one of those that are drawn at random, one in 32.
+/// Whether the time is one of those that are drawn at random, one in 128.
 fn is_drawn(time: Timestamp) -> bool {
     let mixed = time
         .as_millis()
         .cast_unsigned()
         .wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    mixed >> 59 == 0
+    mixed >> 57 == 0
 }
 
 /// What is to be tidied up.
@@ -79,14 +65,11 @@ struct Tidying<T> {
 impl<T: AsRef<[u8]>> Tidying<T> {
     #[cold]
     #[inline(never)]
-    fn find<S: SortedSet<Text = T>>(set: &mut S, expired: Timestamp, trims: bool) -> Option<Self> {
-        let mut expired = Expired::find(set, expired);
+    fn find<S: SortedSet<Text = T>>(set: &mut S, expired: Timestamp) -> Option<Self> {
+        let expired = Expired::find(set, expired);
         let packed = packing::find(set, expired.through, expired.large);
-        let trims = trims || packed.is_some() || expired.members.len() >= WORTH_TRIMMING;
-        if !trims {
-            expired.members.clear();
-        }
-        (packed.is_some() || !expired.members.is_empty()).then_some(Self { packed, expired })
+        let worth = packed.is_some() || expired.members.len() >= WORTH_TRIMMING;
+        worth.then_some(Self { packed, expired })
     }
 
     /// Writes everything: first what is new, then what goes.
