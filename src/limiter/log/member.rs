@@ -185,6 +185,7 @@ mod tests {
     use crate::limiter::Foreign;
     use crate::limiter::log::entry::{Entry, MAX_USAGE, score_of};
     use crate::limiter::oracle::stored;
+    use crate::limiter::units::Timestamp;
 
     fn read(score: f64, text: &[u8]) -> Result<Vec<Entry>, Foreign> {
         let member = Member::read(score, text)?;

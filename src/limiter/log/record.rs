@@ -11,7 +11,7 @@ use std::ops::Bound;
 const TIDY_EVERY: usize = 8;
 
 /// So many expired members are worth a removal of their own.
-const WORTH_TRIMMING: usize = 16;
+const WORTH_TRIMMING: usize = 8;
 
 /// The most expired members that one call removes.
 const MOST_TRIMMED: usize = 64;

@@ -6,8 +6,6 @@ mod foreign;
 mod positions;
 mod search;
 
-use std::num::NonZeroU64;
-
 use proptest::prelude::*;
 
 use super::{LogCall, refund, refund_aged};
@@ -40,10 +38,6 @@ fn is_over(store: &LogMemory, now: i64, tiers: &Tiers, units: Cost) -> bool {
     LogCall::read(&mut store, Timestamp::from_millis(now), tiers, units)
         .unwrap()
         .is_over()
-}
-
-fn some(units: u64) -> NonZeroU64 {
-    NonZeroU64::new(units).unwrap()
 }
 
 /// A log and what the oracle says of it.
