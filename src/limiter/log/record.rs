@@ -36,7 +36,10 @@ pub fn record<S: SortedSet>(
         None => (set.len() + 1).is_multiple_of(TIDY_EVERY) || is_drawn(entry.time),
     };
     let text = set.text(&entry.member());
-    if tidies && let Some(tidying) = Tidying::find(set, expired) {
+    if tidies
+        && let Some(tidying) = Tidying::find(set, expired)
+        && !tidying.removes(&text)
+    {
         tidying.carry_out(set, (entry.time, text), merged);
         return;
     }
@@ -70,6 +73,19 @@ impl<T: AsRef<[u8]>> Tidying<T> {
         let packed = packing::find(set, expired.through, expired.large);
         let worth = packed.is_some() || expired.members.len() >= WORTH_TRIMMING;
         worth.then_some(Self { packed, expired })
+    }
+
+    /// Whether one of the members that go equals the one that is to be added, or a packed one: in a set
+    /// that no log wrote.
+    fn removes(&self, added: &T) -> bool {
+        let packed = self.packed.iter();
+        let members = packed.clone().flat_map(|packed| &packed.members);
+        let mut added = members.map(|(_, text)| text).chain([added]);
+        let gone = packed.clone().flat_map(|packed| &packed.gone);
+        let range = packed.flat_map(|packed| &packed.range);
+        let gone = gone.chain(range.flat_map(|(_, texts)| texts));
+        let gone = gone.chain(&self.expired.members);
+        added.any(|added| gone.clone().any(|gone| gone.as_ref() == added.as_ref()))
     }
 
     /// Writes everything: first what is new, then what goes.
