@@ -12,7 +12,7 @@ const MARK: u8 = b'@';
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LeaseId {
     /// `@` and the id, as it is stored.
-    member: SmallVec<[u8; 48]>,
+    member: SmallVec<[u8; 64]>,
 }
 
 impl LeaseId {

@@ -233,7 +233,9 @@ fn bursts() -> impl Strategy<Value = Vec<Step>> {
     );
     prop::collection::vec((burst, steps(200, 1..12)), 1..3).prop_map(|parts| {
         let parts = parts.into_iter();
-        parts.flat_map(|(burst, rest)| [burst, rest].concat()).collect()
+        parts
+            .flat_map(|(burst, rest)| [burst, rest].concat())
+            .collect()
     })
 }
 
