@@ -72,7 +72,7 @@ mod tests {
     use crate::limiter::log::LogCall;
     use crate::limiter::memory::{CounterMemory, LogMemory};
     use crate::limiter::oracle::{self, Reply};
-    use crate::limiter::units::Timestamp;
+    use crate::limiter::units::{Millis, Timestamp};
 
     /// Plays one history on a log and two counters together, the tiers of each its own.
     fn agrees_with_the_oracles(
@@ -90,30 +90,37 @@ mod tests {
             },
         ];
         let mut log = LogMemory::default();
-        let mut counters = [CounterMemory::default(), CounterMemory::default()];
+        let keys = others.map(|history| history.key.as_slice());
+        let mut counters = keys.map(CounterMemory::of_key);
         let mut log_oracle = oracle::Log::new();
-        let mut counter_oracles = [oracle::Counter::new(), oracle::Counter::new()];
+        let mut counter_oracles = keys.map(oracle::Counter::new);
         let mut now = history.start;
-        for step in &history.steps {
+        for (place, step) in history.steps.iter().enumerate() {
             now = (now + step.elapsed).max(0);
             let time = Timestamp::from_millis(now);
-            let units = cost(step.cost);
+            let costs = histories.map(|history| history.steps[place % history.steps.len()].cost);
             let [first, second] = &mut counters;
             let mut all = AllCall::new(vec![
-                Box::new(LogCall::read(&mut log, time, &tiers[0], units).unwrap()) as Box<dyn Call>,
-                Box::new(CounterCall::read(first, time, &tiers[1], shapes[0], units).unwrap()),
-                Box::new(CounterCall::read(second, time, &tiers[2], shapes[1], units).unwrap()),
+                Box::new(LogCall::read(&mut log, time, &tiers[0], cost(costs[0])).unwrap())
+                    as Box<dyn Call>,
+                Box::new(
+                    CounterCall::read(first, time, &tiers[1], shapes[0], cost(costs[1])).unwrap(),
+                ),
+                Box::new(
+                    CounterCall::read(second, time, &tiers[2], shapes[1], cost(costs[2])).unwrap(),
+                ),
             ]);
             let over = all.is_over();
             let verdicts = all.settle(!over || step.force).unwrap();
+            let outlooks = all.outlooks().unwrap();
             all.commit();
 
-            let calls = histories.map(|history| oracle::Call {
-                tiers: &history.tiers,
-                cost: step.cost,
+            let call = |key: usize| oracle::Call {
+                tiers: &histories[key].tiers,
+                cost: costs[key],
                 force: true,
-            });
-            let [log_call, counter_calls @ ..] = calls;
+            };
+            let (log_call, counter_calls) = (call(0), [call(1), call(2)]);
             let mut expected = vec![log_oracle.peek(now, log_call)];
             for i in 0..2 {
                 let buckets = shape.buckets.get();
@@ -137,7 +144,24 @@ mod tests {
                 };
             }
             let replies = verdicts.iter().map(reply).collect::<Vec<Reply>>();
-            prop_assert_eq!(replies, expected, "at {} in {:?}", now, step);
+            prop_assert_eq!(&replies, &expected, "at {} in {:?}", now, step);
+
+            let mut standings = vec![log_oracle.standing(now, log_call, expected[0])];
+            for i in 0..2 {
+                let (buckets, strict) = (shape.buckets.get(), shapes[i].strict);
+                let (call, reply) = (counter_calls[i], expected[i + 1]);
+                standings.push(counter_oracles[i].standing(now, call, (buckets, strict), reply));
+            }
+            for (key, standing) in standings.iter().enumerate() {
+                let outlooks = outlooks[key].iter().map(|outlook| oracle::headers::Tier {
+                    limit: outlook.tier.limit.get(),
+                    window: outlook.tier.window.get(),
+                    remaining: outlook.remaining,
+                    t: outlook.next_unit.map(Millis::get),
+                });
+                prop_assert_eq!(&outlooks.collect::<Vec<_>>(), &standing.tiers);
+                prop_assert_eq!(verdicts[key].reported_tier, standing.reported);
+            }
         }
         Ok(())
     }

@@ -135,6 +135,17 @@ pub struct CounterMemory {
     pub phase: Phase,
     pub fields: BTreeMap<Vec<u8>, Vec<u8>>,
     pub expiry: Option<Timestamp>,
+    /// How many fields were looked at to find dead ones.
+    pub sampled: usize,
+}
+
+impl CounterMemory {
+    pub fn of_key(key: &[u8]) -> Self {
+        Self {
+            phase: Phase::of(key),
+            ..Self::default()
+        }
+    }
 }
 
 impl CounterStore for CounterMemory {
@@ -170,12 +181,17 @@ impl CounterStore for CounterMemory {
         self.fields.len()
     }
 
+    /// Others each time.
     fn sample(&mut self, most: usize) -> Vec<(BucketLayout, Buckets)> {
-        let fields = self.fields.iter().filter_map(|(field, value)| {
+        self.sampled += most;
+        let first = self.sampled % self.fields.len();
+        let fields = self.fields.iter().cycle().skip(first);
+        let fields = fields.take(most.min(self.fields.len()));
+        let parse = |(field, value): (&Vec<u8>, &Vec<u8>)| {
             let layout = BucketLayout::parse(field)?;
             Some((layout, Buckets::parse(value, layout)?))
-        });
-        fields.take(most).collect()
+        };
+        fields.filter_map(parse).collect()
     }
 
     fn remove(&mut self, layouts: &[BucketLayout]) {

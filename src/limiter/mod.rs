@@ -14,12 +14,12 @@ pub mod verdict;
 
 #[cfg(test)]
 #[path = "../../tests/oracle/mod.rs"]
-mod oracle;
+pub mod oracle;
 
 #[cfg(test)]
-mod histories;
+pub mod histories;
 #[cfg(test)]
-mod memory;
+pub mod memory;
 
 use std::fmt::{self, Display, Formatter};
 

@@ -1,6 +1,9 @@
 //! Headers in their words; the naive oracle covers their numbers.
 
+use proptest::prelude::*;
+
 use super::{Header, KeyState, headers};
+use crate::limiter::oracle::{self, Reply};
 use crate::limiter::tier::Tier;
 use crate::limiter::units::{Limit, Millis, Timestamp, Window};
 use crate::limiter::verdict::{Outlook, Standing, Verdict, Wait};
@@ -131,4 +134,79 @@ fn numbers_fit_a_structured_field() {
         value(&told, "RateLimit"),
         Some(r#""9007199254740991-per-1s";r=999999999999999"#)
     );
+}
+
+/// A key with random tiers, and the same in the oracle's words. Of a key without tiers only the wait
+/// counts, as of leases.
+fn any_key() -> impl Strategy<Value = (KeyState, oracle::headers::Standing)> {
+    let limit = prop_oneof![0_u64..5, 0..1_u64 << 53];
+    let window = prop_oneof![1_u64..3, 1_u64..5_000, Just(60_000), Just(315_576_000_000)];
+    let used = prop_oneof![0_u64..5, 0..1_u64 << 53];
+    let tiers = prop::collection::vec((limit, window, used, 1_u64..10_000_000), 0..4);
+    let retry_after = prop_oneof![3 => Just(0_i64), 1 => Just(-1), 4 => 1_i64..100_000];
+    (tiers, retry_after, any::<prop::sample::Index>()).prop_map(|(tiers, retry_after, index)| {
+        let tiers = tiers
+            .into_iter()
+            .map(|(limit, window, used, t)| oracle::headers::Tier {
+                limit,
+                window,
+                remaining: limit.saturating_sub(used),
+                t: (used > 0 && limit > 0).then_some(t),
+            });
+        let tiers = tiers.collect::<Vec<_>>();
+        let reported = if tiers.is_empty() {
+            0
+        } else {
+            index.index(tiers.len())
+        };
+        let shown = tiers.get(reported);
+        let (limit, remaining) = shown.map_or((7, 3), |shown| (shown.limit, shown.remaining));
+        let wait = u64::try_from(retry_after).map_or(Wait::Never, wait);
+        let outlooks = tiers.iter().map(|told| Outlook {
+            tier: tier(told.limit, told.window),
+            remaining: told.remaining,
+            next_unit: told.t.map(Millis::new),
+        });
+        let mut verdict = Verdict::of(
+            retry_after != 0,
+            Standing {
+                limit: Limit::new(limit).unwrap(),
+                remaining,
+                wait,
+                reset: Millis::ZERO,
+            },
+        );
+        verdict.reported_tier = reported;
+        let key = KeyState {
+            verdict,
+            outlooks: outlooks.collect(),
+        };
+        let reply = Reply {
+            limited: i64::from(retry_after != 0),
+            limit: limit.try_into().unwrap(),
+            remaining: remaining.try_into().unwrap(),
+            retry_after,
+            reset_after: 0,
+        };
+        (
+            key,
+            oracle::headers::Standing {
+                reply,
+                tiers,
+                reported,
+            },
+        )
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(50_000))]
+    #[test]
+    fn equals_the_oracle(keys in prop::collection::vec(any_key(), 1..5), now in 0_i64..2_000_000_000_000) {
+        let (keys, standings): (Vec<_>, Vec<_>) = keys.into_iter().unzip();
+        let over = keys.iter().any(|key| key.verdict.over);
+        let told = headers(Timestamp::from_millis(now), over, &keys).into_iter();
+        let told = told.map(|(name, value)| (name.to_owned(), value)).collect::<Vec<_>>();
+        prop_assert_eq!(told, oracle::headers::headers(now, over, &standings));
+    }
 }
