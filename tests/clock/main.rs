@@ -13,6 +13,7 @@ mod all;
 mod buckets;
 mod counter;
 mod drift;
+mod dry_run;
 mod far;
 mod healing;
 mod histories;
