@@ -129,10 +129,7 @@ impl<'a> Loading<'a> {
         // SAFETY: the context is that of loading; the field's text lives as long as the information, which
         // is ours to free.
         unsafe {
-            let info = api!(RedisModule_GetServerInfo(
-                self.ctx.raw,
-                c"server".as_ptr()
-            ));
+            let info = api!(RedisModule_GetServerInfo(self.ctx.raw, c"server".as_ptr()));
             let name = api!(RedisModule_ServerInfoGetFieldC(
                 info,
                 c"server_name".as_ptr()
