@@ -4,7 +4,7 @@ use redis::{Cmd, Value, pipe};
 
 use crate::histories::NextTime;
 use crate::key::{Key, add_options, add_shape, add_tiers, move_clock};
-use crate::support::faketime::{Frozen, START};
+use crate::support::clock::{Frozen, START};
 use crate::support::oracle::{Call, Oracle, Reply, Shape};
 use crate::support::random::{MOST, Numbers, Tiers, assert_telling, seeds};
 use crate::support::{all_replies, run};

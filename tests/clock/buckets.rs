@@ -1,6 +1,6 @@
 //! `SLIDE.COUNTER` with BUCKETS and STRICT, to the ms.
 
-use crate::support::faketime::{Frozen, START};
+use crate::support::clock::{Frozen, START};
 use crate::support::{Reply, run, slide_counter};
 
 const MINUTE: i64 = 60_000;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::faketime::{Frozen, START};
+use crate::support::clock::{Frozen, START};
 use crate::support::{Reply, admitted, repeated, run, slide, slide_counter};
 
 const MINUTE: i64 = 60_000;
