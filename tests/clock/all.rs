@@ -4,7 +4,7 @@ use redis::{Cmd, Value, pipe};
 
 use crate::histories::NextTime;
 use crate::key::{Key, add_options, add_shape, move_clock};
-use crate::support::faketime::{Frozen, START};
+use crate::support::clock::{Frozen, START};
 use crate::support::oracle::headers::headers;
 use crate::support::oracle::{Call, Oracle, Question, Reply, Shape};
 use crate::support::random::{MOST, Numbers, Tiers, assert_telling, seeds};

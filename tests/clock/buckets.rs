@@ -1,6 +1,6 @@
 //! `SLIDE.COUNTER` with BUCKETS and STRICT, to the ms.
 
-use crate::support::faketime::{Frozen, START};
+use crate::support::clock::{Frozen, START};
 use crate::support::{
     DECADE, DECADE_MS, Reply, bucket, end_of_bucket, run, slide_counter, start_of_bucket,
 };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::faketime::{Frozen, START};
+use crate::support::clock::{Frozen, START};
 use crate::support::{
     DECADE, DECADE_MS, Reply, admitted, bucket, end_of_bucket, repeated, run, slide, slide_counter,
     start_of_bucket,

@@ -3,7 +3,7 @@
 
 use crate::adversary::{Adversary, Steps, Tally};
 use crate::histories::{Buckets, History, MIXED, ROUNDS, Traffic};
-use crate::support::faketime::{Frozen, START};
+use crate::support::clock::{Frozen, START};
 use crate::support::random::{Numbers, assert_telling, effort, seeds};
 use crate::support::{
     Setup, bucket, entries, run, slide, slide_counter, slide_log, slide_peek, start_of_bucket,

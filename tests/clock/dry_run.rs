@@ -2,7 +2,7 @@
 
 use redis::{Cmd, Value, from_redis_value_ref};
 
-use crate::support::faketime::{Frozen, START};
+use crate::support::clock::{Frozen, START};
 use crate::support::random::{Numbers, assert_telling, effort, seeds};
 use crate::support::{info, line, run, state};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use redis::{Cmd, Value, from_redis_value_ref};
 
 use crate::histories::{Buckets, MIXED, Traffic, compare};
-use crate::support::faketime::Frozen;
+use crate::support::clock::Frozen;
 use crate::support::random::{Numbers, assert_telling, effort};
 use crate::support::{Reply, bucket, end_of_bucket, entries, reply_of, run, slide};
 

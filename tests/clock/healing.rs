@@ -1,7 +1,7 @@
 //! Which command heals a key after a clock fault if it is the first one there, what INFO counts,
 //! and what becomes of the expiry.
 
-use crate::support::faketime::{Frozen, START};
+use crate::support::clock::{Frozen, START};
 use crate::support::random::{EARLIEST, Numbers, assert_telling, effort, seeds};
 use crate::support::{bucket, end_of_bucket, entries, error_of, info_number, line, run};
 

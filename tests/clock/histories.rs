@@ -5,7 +5,7 @@
 use redis::{Cmd, Value, from_redis_value, pipe};
 
 use crate::key::{Key, add_options, add_shape, delete_expired, move_clock};
-use crate::support::faketime::{Frozen, START};
+use crate::support::clock::{Frozen, START};
 use crate::support::oracle::headers::headers;
 use crate::support::oracle::{Call, Oracle, Question, Reply};
 use crate::support::random::{EARLIEST, Numbers, assert_telling, seeds};

@@ -2,7 +2,7 @@
 
 use redis::Cmd;
 
-use crate::support::faketime::{Frozen, START};
+use crate::support::clock::{Frozen, START};
 use crate::support::oracle::grammar::LONGEST_WINDOW;
 use crate::support::oracle::{CLASSIC, Call, Oracle, Shape};
 use crate::support::random::{MOST, Numbers, Tiers};

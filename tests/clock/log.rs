@@ -1,6 +1,6 @@
 //! `SLIDE.LOG` to the ms.
 
-use crate::support::faketime::{Frozen, START};
+use crate::support::clock::{Frozen, START};
 use crate::support::{DECADE, DECADE_MS, Reply, entries, repeated, run, slide, slide_log};
 
 const MINUTE: i64 = 60_000;

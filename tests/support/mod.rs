@@ -5,13 +5,14 @@
 #[path = "../oracle/mod.rs"]
 pub mod oracle;
 
-pub mod faketime;
+pub mod clock;
 pub mod random;
 mod server;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::thread::sleep;
+use std::io::{Write as _, stdout};
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use redis::{
@@ -53,9 +54,12 @@ pub fn eventually<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Says that a test, or a part of one, proves nothing here: a run lists these lines.
+/// Says that a test, or a part of one, proves nothing here: a run lists these lines. (What `println!`
+/// prints, a test that passes does not show.)
 pub fn skip(why: &str) {
-    println!("SKIPPED: {why}");
+    let thread = thread::current();
+    let test = thread.name().unwrap_or_default();
+    writeln!(stdout(), "SKIPPED: {test}: {why}").expect("standard output is open");
 }
 
 /// A command with its arguments, of which bytes are sent as they are.

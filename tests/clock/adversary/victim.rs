@@ -4,7 +4,7 @@ use std::fmt;
 
 use redis::Cmd;
 
-use crate::support::faketime::Frozen;
+use crate::support::clock::Frozen;
 use crate::support::random::{MOST, Numbers};
 use crate::support::{entries, reply, run, shift};
 
