@@ -4,6 +4,8 @@
 //! [`lease::LeaseStore`]), judges, and only then writes, so that a caller can judge several keys before
 //! it writes any.
 
+#![forbid(unsafe_code)]
+
 pub mod all;
 pub mod counter;
 pub mod decimal;

@@ -9,7 +9,7 @@ use crate::info::{added, expected};
 use crate::loading::{command_info, map_of};
 use crate::support::{
     ALMOST_A_DECADE, DECADE, DECADE_FIELD, Reply, Server, Setup, all_replies, entries, error_of,
-    info_number, line, now, run, slide_counter, slide_log, slide_peek, state,
+    headers_of, info_number, line, now, run, slide_counter, slide_log, slide_peek, state,
 };
 
 #[track_caller]
@@ -218,6 +218,54 @@ fn force_records_in_every_key() {
         slide_peek(&mut con, "counter", &[(10, DECADE)], &[]).limited,
         0
     );
+}
+
+/// What a gateway in front of a language model asks: one call and so many tokens.
+#[test]
+fn each_clause_has_a_cost_of_its_own() {
+    let server = Server::start();
+    let mut con = server.connect();
+    let words = "2 {u}:calls {u}:tokens LOG 60 60s LOG 1000 60s COST 400";
+    for (limited, calls, tokens) in [(0, 59, 600), (0, 58, 200), (1, 58, 200)] {
+        let (over, replies) = slide_all(&mut con, words);
+        assert_eq!(
+            (over, replies[0].remaining, replies[1].remaining),
+            (limited, calls, tokens)
+        );
+        // The calls would be admitted, but for the tokens.
+        assert_eq!((replies[0].limited, replies[0].retry_after), (0, 0));
+    }
+}
+
+#[test]
+fn headers_are_of_the_whole_call() {
+    let server = Server::start();
+    for (mut con, is_map) in [(server.connect(), false), (server.connect_resp3(), true)] {
+        run::<()>(&mut con, "FLUSHALL", &[]);
+        let call = line(
+            "SLIDE.ALL 3 a b c LOG 60 60s 9 1d LOG 1000 60s COST 400 LOG 60 60s COST 2 HEADERS",
+        );
+        let ask = |con: &mut Connection| -> Vec<Value> { call.query(con).unwrap() };
+        for (limited, reported, remaining) in [(0, "9", "8"), (0, "9", "7"), (1, "1000", "200")] {
+            let parts = ask(&mut con);
+            assert_eq!((parts.len(), &parts[0]), (5, &Value::Int(limited)));
+            assert_eq!(matches!(parts[4], Value::Map(_)), is_map);
+            let headers: BTreeMap<String, String> = headers_of(&parts[4]).into_iter().collect();
+            assert_eq!(headers["X-RateLimit-Limit"], reported);
+            assert_eq!(headers["X-RateLimit-Remaining"], remaining);
+            assert_eq!(
+                headers["RateLimit-Policy"],
+                "\"60-per-60s\";q=60;w=60, \"9-per-86400s\";q=9;w=86400, \
+                 \"1000-per-60s\";q=1000;w=60, \"60-per-60s-2\";q=60;w=60"
+            );
+            assert_eq!(
+                headers["RateLimit"].matches(";t=").count(),
+                4,
+                "{headers:?}"
+            );
+            assert_eq!(headers.contains_key("Retry-After"), limited == 1);
+        }
+    }
 }
 
 #[test]
