@@ -21,4 +21,5 @@ mod key;
 mod log;
 mod moving;
 mod promises;
+mod reports;
 mod steps;
