@@ -223,7 +223,7 @@ fn whoever_holds_a_place_keeps_it_when_memory_is_full() {
 
     assert_eq!(slide_lease(&mut con, "k", 2, "90s", "a", &[]).limited, 0);
     assert_eq!(
-        slide(&"SLIDE.PEEK", "k", &[(2, "1s")], &[])
+        slide("SLIDE.PEEK", "k", &[(2, "1s")], &[])
             .query::<Vec<i64>>(&mut con)
             .unwrap()[0],
         1
