@@ -1,5 +1,7 @@
 //! The commands: each parses, opens its key, lets the limiter decide, writes and replies.
 
+#![forbid(unsafe_code)]
+
 mod all;
 mod answer;
 mod arguments;

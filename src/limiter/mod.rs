@@ -3,6 +3,8 @@
 //! Each reads through a small trait ([`log::LogStore`], [`counter::CounterStore`]), judges, and
 //! only then writes, so that a caller can judge several keys before it writes any.
 
+#![forbid(unsafe_code)]
+
 pub mod all;
 pub mod counter;
 pub mod decimal;

@@ -21,9 +21,17 @@ use super::unload;
 /// The oldest server that has all that the module calls, as the server numbers its versions.
 const OLDEST_SERVER: c_int = 0x0007_0000;
 
-/// What lets Valkey 9 move whole slots (`CLUSTER MIGRATESLOTS`) while the module is loaded, which the
-/// bindings have no name for. Other servers give the bit no meaning.
-const HANDLE_ATOMIC_SLOT_MIGRATION: c_int = 1 << 5;
+/// Module options of Valkey, which the bindings have no names for. Other servers may give these bits
+/// another meaning.
+mod valkey_options {
+    use libc::c_int;
+
+    /// Spares each propagated command a look-up. The module checks its commands when it is loaded.
+    pub const SKIP_COMMAND_VALIDATION: c_int = 1 << 4;
+
+    /// Lets Valkey 9 move whole slots (`CLUSTER MIGRATESLOTS`) while the module is loaded.
+    pub const HANDLE_ATOMIC_SLOT_MIGRATION: c_int = 1 << 5;
+}
 
 /// The module while the server loads it.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +76,11 @@ impl<'a> Loading<'a> {
         loading.check_commands()?;
         let options =
             ModuleOptions::NO_IMPLICIT_SIGNAL_MODIFIED | ModuleOptions::HANDLE_REPL_ASYNC_LOAD;
-        let options = options.bits() | HANDLE_ATOMIC_SLOT_MIGRATION;
+        let mut options = options.bits();
+        if loading.is_valkey() {
+            options |= valkey_options::SKIP_COMMAND_VALIDATION
+                | valkey_options::HANDLE_ATOMIC_SLOT_MIGRATION;
+        }
         // SAFETY: the context is that of loading. Keys are signalled as changed by the module, and
         // it keeps nothing outside keys that a replica's loading could invalidate, or that could
         // name a slot's keys before they have all arrived: it opens those of the caller, and no
@@ -109,6 +121,22 @@ impl<'a> Loading<'a> {
             Ok(())
         } else {
             Err(format!("the server's configuration of {name} is wrong"))
+        }
+    }
+
+    /// Whether the server calls itself Valkey.
+    fn is_valkey(self) -> bool {
+        // SAFETY: the context is that of loading; the field's text lives as long as the information, which
+        // is ours to free.
+        unsafe {
+            let info = api!(RedisModule_GetServerInfo(self.ctx.raw, c"server".as_ptr()));
+            let name = api!(RedisModule_ServerInfoGetFieldC(
+                info,
+                c"server_name".as_ptr()
+            ));
+            let is_valkey = !name.is_null() && CStr::from_ptr(name) == c"valkey";
+            api!(RedisModule_FreeServerInfo(self.ctx.raw, info));
+            is_valkey
         }
     }
 

@@ -90,7 +90,7 @@ impl Argument {
         }
     }
 
-    /// An argument that can be left out, rolled_over by a literal word.
+    /// An argument that can be left out, with a literal word before it.
     pub const fn option(name: &'static CStr, token: &'static CStr, kind: Kind) -> Self {
         Self {
             name,

@@ -21,6 +21,9 @@ struct Field {
 pub struct Counter {
     key: Vec<u8>,
     fields: Vec<Field>,
+    /// Whether a recorded call has left more fields than it had tiers, so that the server may have
+    /// removed those that do not matter any more.
+    crowded: bool,
 }
 
 /// 64-bit FNV-1a.
@@ -28,6 +31,11 @@ fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
+}
+
+/// How much earlier than the epoch's the windows of a key begin, in ms.
+pub fn shift(key: &[u8], window: u64) -> u64 {
+    hash(key) % window
 }
 
 impl Field {
@@ -176,6 +184,7 @@ impl Counter {
         Counter {
             key: key.to_vec(),
             fields: Vec::new(),
+            crowded: false,
         }
     }
 
@@ -226,13 +235,14 @@ impl Counter {
             .unwrap_or(0)
     }
 
-    /// Whether some field does not matter any more. The server may have removed it, or the whole
-    /// key, and an earlier time would not count it again; here it would. Nothing else depends on
-    /// such a field: while time goes on, it counts nothing and gives nothing back.
+    /// Whether the server may have removed the key, or a field, because it does not matter any more.
+    /// An earlier time would not count it again; here it would. Nothing else depends on such a field:
+    /// while time goes on, it counts nothing and gives nothing back.
     pub fn may_forget(&self, now: i64) -> bool {
-        self.fields
-            .iter()
-            .any(|field| field.newest().is_some() && !field.matters(i128::from(now)))
+        let matters = |field: &&Field| field.matters(i128::from(now));
+        let stored = || self.fields.iter().filter(|field| field.newest().is_some());
+        let dead = stored().count() - stored().filter(matters).count();
+        dead == stored().count() || (self.crowded && dead > 0)
     }
 
     /// The tiers after a call that was given this reply.
@@ -270,7 +280,7 @@ impl Counter {
     }
 
     fn field(&mut self, window: u64, buckets: u64) -> &mut Field {
-        let shift = i128::from(hash(&self.key) % window);
+        let shift = i128::from(shift(&self.key, window));
         let (window, buckets) = (i128::from(window), i128::from(buckets));
         let same = |field: &Field| field.window == window && field.buckets == buckets;
         let place = self.fields.iter().position(same).unwrap_or_else(|| {
@@ -303,6 +313,8 @@ impl Counter {
             }
             judged.push(field.judge(now, limit, cost, strict));
         }
+        let stored = self.fields.iter().filter(|field| field.newest().is_some());
+        self.crowded |= records && stored.count() > tiers.len();
         report(!admitted, &judged)
     }
 }

@@ -24,8 +24,8 @@ mod lease;
 mod log;
 pub mod stored;
 
-pub use counter::Counter;
-pub use either::{CLASSIC, Oracle, Shape};
+pub use counter::{Counter, shift};
+pub use either::{CLASSIC, Oracle, Question, Shape};
 pub use lease::{Lease, Take};
 pub use log::Log;
 

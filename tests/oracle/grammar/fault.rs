@@ -71,14 +71,15 @@ pub fn limit_fault(found: Option<&[u8]>) -> Fault {
 }
 
 /// What may be said of a duration that is none, or is not there.
-pub fn duration_fault(argument: &str, found: Option<&[u8]>) -> Vec<Fault> {
+pub fn duration_fault(argument: &str, most: u64, found: Option<&[u8]>) -> Vec<Fault> {
     let Some(word) = found else {
         // What has no window after it may be meant as a cost.
         let hint = (argument == "window").then(|| names(&["COST"]));
         return [names(&[argument])].into_iter().chain(hint).collect();
     };
     let mut parts = vec![argument.to_owned(), quoted(word)];
-    if let Some(bare) = integer(word, 0, u64::MAX) {
+    // What would be out of range with any unit needs no advice.
+    if let Some(bare) = integer(word, 1, most) {
         parts.push(format!("got '{bare}': say {bare}s or {bare}ms"));
     }
     vec![Fault::Names(parts)]

@@ -47,7 +47,7 @@ impl<'a> Words<'a> {
                     // What does not begin like a tier can be taken for an option, too.
                     faults.extend(first.filter(|word| !begins_tier(word)).map(syntax));
                 }
-                (Some(_), None) => faults.extend(duration_fault("window", second)),
+                (Some(_), None) => faults.extend(duration_fault("window", LONGEST_WINDOW, second)),
                 (Some(_), Some(window)) if tiers.iter().any(|tier| tier.1 == window) => {
                     faults.push(names(&["window"]));
                 }
@@ -69,7 +69,7 @@ impl<'a> Words<'a> {
     pub fn ttl(&mut self) -> Result<u64, Refusal> {
         let found = self.next();
         let ttl = found.and_then(|word| duration(word, 1, LONGEST_TTL));
-        ttl.ok_or_else(|| Refusal::Faults(duration_fault("ttl", found)))
+        ttl.ok_or_else(|| Refusal::Faults(duration_fault("ttl", LONGEST_TTL, found)))
     }
 
     pub fn id(&mut self) -> Result<Vec<u8>, Refusal> {
@@ -127,7 +127,10 @@ impl<'a> Words<'a> {
         let found = self.next();
         match found.and_then(|word| duration(word, 0, LONGEST_WINDOW)) {
             Some(age) => (option.replace(age).is_some(), vec![]),
-            None => (option.is_some(), duration_fault("age", found)),
+            None => (
+                option.is_some(),
+                duration_fault("age", LONGEST_WINDOW, found),
+            ),
         }
     }
 
