@@ -89,7 +89,7 @@ export function rateLimits({ url, secret, accountOf, timeout = 50 }) {
     return { limited, recorded: judged.every(([, , , retryAfter]) => retryAfter === 0), headers };
   }
 
-  // Gives back what was recorded since, and nobody else's. What cannot be given back expires.
+  // Gives back what was recorded at that moment. What cannot be given back expires.
   async function giveBack(charges, started) {
     const age = `${Math.ceil(performance.now() - started)}ms`;
     try {

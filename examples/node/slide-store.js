@@ -42,7 +42,7 @@ export class SlideStore {
     return { totalHits: limit - remaining, resetTime: new Date(Date.now() + resetAfter) };
   }
 
-  // Gives back this request's own hit, and nobody else's.
+  // Gives back the hit of this request's moment, to within a second.
   async decrement(key) {
     const hit = this.hit.getStore();
     if (!hit?.recorded) return;

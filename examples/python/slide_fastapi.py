@@ -104,7 +104,7 @@ class RateLimit:
         return limited, all(reply[3] == 0 for reply in judged), headers
 
     async def give_back(self, charges, started):
-        """Gives back what was recorded since, and nobody else's. What cannot be given back expires."""
+        """Gives back what was recorded at that moment. What cannot be given back expires."""
         age = math.ceil((time.monotonic() - started) * 1000)
         try:
             async with asyncio.timeout(self.timeout), self.redis.pipeline(transaction=False) as pipe:

@@ -162,7 +162,7 @@ impl RateLimits {
         })
     }
 
-    /// Gives back what was recorded since, and nobody else's. What cannot be given back expires.
+    /// Gives back what was recorded at that moment. What cannot be given back expires.
     async fn give_back(&self, charges: &[Charge], started: Instant) {
         let age = format!("{}ms", started.elapsed().as_micros().div_ceil(1000));
         let mut refunds = redis::pipe();
