@@ -1,44 +1,26 @@
 //! `SLIDE.ALL`: several keys, recorded in all or in none.
 
-use super::answer::{Answer, count, count_fault, is_recorded};
-use super::arguments::{self, Clause, Limiter};
-use super::{BUCKETS, COST, FORCE, STRICT, TIERS};
+use super::answer::{count, count_fault, is_recorded, limited, reply_headers, reply_integers};
+use super::arguments::declared::{CLAUSES, FORCE, HEADERS};
+use super::arguments::{self, AllRequest, Clause, Limiter};
+use super::headers::{KeyState, headers};
 use crate::limiter::all::AllCall;
 use crate::limiter::counter::{CounterCall, Shape};
 use crate::limiter::log::LogCall;
-use crate::limiter::tier::Tiers;
-use crate::limiter::units::{Cost, Timestamp};
+use crate::limiter::units::Timestamp;
 use crate::limiter::{Call, Foreign};
 use crate::server::{
-    Args, Argument, Command, Context, CounterKey, Error, Key, KeyUse, Keys, Kind, LogKey, Manual,
+    Args, Argument, Command, CommandSpec, Context, CounterKey, Error, Key, KeyUse, Keys, Kind,
+    LogKey,
 };
-use crate::settings::limits_are_enforced;
 use crate::stats::STATS;
 
-/// `SLIDE.ALL numkeys key [key ...] <LOG|COUNTER> limit window [limit window ...] [BUCKETS n]
-/// [STRICT] [<LOG|COUNTER> ...] [COST n] [FORCE]`.
+/// `SLIDE.ALL numkeys key [key ...] clause [clause ...] [FORCE] [HEADERS]`.
 #[derive(Debug)]
 pub struct All;
 
-const CLAUSE: Argument = Argument::required(
-    c"clause",
-    Kind::Block(&[
-        Argument::required(
-            c"limiter",
-            Kind::OneOf(&[
-                Argument::token(c"log", c"LOG"),
-                Argument::token(c"counter", c"COUNTER"),
-            ]),
-        ),
-        TIERS,
-        BUCKETS,
-        STRICT,
-    ]),
-)
-.repeated();
-
 impl Command for All {
-    const MANUAL: Manual = Manual {
+    const SPEC: CommandSpec = CommandSpec {
         name: c"slide.all",
         summary: c"Admits or limits a call by the limits of several keys, and records it in all of them or in none.",
         complexity: c"The sum of what SLIDE.LOG and SLIDE.COUNTER take for each key.",
@@ -50,47 +32,62 @@ impl Command for All {
         arguments: &[
             Argument::required(c"numkeys", Kind::Integer),
             Argument::required(c"key", Kind::Key).repeated(),
-            CLAUSE,
-            COST,
+            CLAUSES,
             FORCE,
+            HEADERS,
         ],
     };
 
     fn run(ctx: Context<'_>, args: Args<'_>) -> Result<(), Error> {
-        let request = arguments::parse_all(args.from(1))?;
-        let names = args.words(2, request.clauses.len());
-        let (over, answers) = {
+        let request = arguments::parse_all(args.from(1), Self::SPEC.arguments)?;
+        let AllRequest { clauses, options } = &request;
+        let names = args.range(2, clauses.len());
+        // A key that has expired is removed when it is opened, and subscribers are told at once: that
+        // must not happen while another key is open.
+        names.clone().for_each(|name| drop(Key::open(ctx, name)));
+        let now = ctx.now();
+        let (over, keys) = {
             let open = names.clone().map(|name| Key::open(ctx, name));
-            let mut keys = open.collect::<Vec<_>>();
-            let mut limiters = limiters(&mut keys, &request.clauses)?;
-            let mut call = read(ctx.now(), &mut limiters, request.options.cost())?;
+            let mut open = open.collect::<Vec<_>>();
+            let mut limiters = limiters(&mut open, clauses)?;
+            let mut call = read(now, &mut limiters)?;
             let over = call.is_over();
-            let record = is_recorded(ctx, over, &request.options)?;
-            let answers = call.settle(record)?;
+            let record = is_recorded(ctx, over, options.force, call.needs_memory())?;
+            let verdicts = call.settle(record)?;
+            let outlooks = if options.headers {
+                call.outlooks()?
+            } else {
+                vec![Vec::new(); clauses.len()]
+            };
             call.commit();
-            count(&STATS.all, over, &request.options);
+            count(&STATS.all, over, options.force && call.records());
             call.each().for_each(count_fault);
-            (
-                over,
-                answers.into_iter().map(Answer::new).collect::<Vec<_>>(),
-            )
+            let keys = verdicts.into_iter().zip(outlooks);
+            let keys = keys.map(|(verdict, outlooks)| KeyState { verdict, outlooks });
+            (over, keys.collect::<Vec<_>>())
         };
-        for (name, answer) in names.zip(&answers) {
-            answer.notify(ctx, name);
+        for (name, key) in names.zip(&keys) {
+            if key.verdict.over {
+                ctx.notify_limited(name);
+            }
         }
-        ctx.reply_array(1 + answers.len());
-        ctx.reply_integer((over && limits_are_enforced()).into());
-        for answer in &answers {
-            answer.reply(ctx);
+        ctx.reply_array(1 + keys.len() + usize::from(options.headers));
+        ctx.reply_integer(limited(over));
+        for key in &keys {
+            ctx.reply_array(5);
+            reply_integers(ctx, &key.verdict);
+        }
+        if options.headers {
+            reply_headers(ctx, &headers(now, over, &keys));
         }
         Ok(())
     }
 }
 
-/// An open key of either kind, with what a clause says of it.
+/// An open key with its clause.
 enum Limited<'k, 'a> {
-    Log(LogKey<'k, 'a>, &'k Tiers),
-    Counter(CounterKey<'k, 'a>, &'k Tiers, Shape),
+    Log(LogKey<'k, 'a>, &'k Clause),
+    Counter(CounterKey<'k, 'a>, &'k Clause, Shape),
 }
 
 fn limiters<'k, 'a>(
@@ -99,27 +96,23 @@ fn limiters<'k, 'a>(
 ) -> Result<Vec<Limited<'k, 'a>>, Error> {
     let limiters = keys.iter_mut().zip(clauses).map(|(key, clause)| {
         Ok(match clause.limiter {
-            Limiter::Log => Limited::Log(LogKey::new(key)?, &clause.tiers),
-            Limiter::Counter(shape) => {
-                Limited::Counter(CounterKey::new(key)?, &clause.tiers, shape)
-            }
+            Limiter::Log => Limited::Log(LogKey::new(key)?, clause),
+            Limiter::Counter(shape) => Limited::Counter(CounterKey::new(key)?, clause, shape),
         })
     });
     limiters.collect()
 }
 
-fn read<'a>(
-    now: Timestamp,
-    limiters: &'a mut [Limited<'_, '_>],
-    cost: Cost,
-) -> Result<AllCall<'a>, Foreign> {
+fn read<'a>(now: Timestamp, limiters: &'a mut [Limited<'_, '_>]) -> Result<AllCall<'a>, Foreign> {
     let calls = limiters.iter_mut().map(|limiter| {
         Ok(match limiter {
-            Limited::Log(key, tiers) => {
-                Box::new(LogCall::read(key, now, tiers, cost)?) as Box<dyn Call>
+            Limited::Log(key, clause) => {
+                let call = LogCall::read(key, now, &clause.tiers, clause.cost)?;
+                Box::new(call) as Box<dyn Call>
             }
-            Limited::Counter(key, tiers, shape) => {
-                Box::new(CounterCall::read(key, now, tiers, *shape, cost)?)
+            Limited::Counter(key, clause, shape) => {
+                let Clause { tiers, cost, .. } = clause;
+                Box::new(CounterCall::read(key, now, tiers, *shape, *cost)?)
             }
         })
     });

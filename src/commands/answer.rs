@@ -1,72 +1,71 @@
 //! From a call that has been read to its reply: what all limiting commands share.
 
-use super::arguments::{Options, Request};
-use super::headers::{Header, headers};
-use crate::limiter::units::{Cost, Millis, Timestamp};
+use super::headers::{Header, KeyState, headers};
+use crate::limiter::units::{Millis, Timestamp};
 use crate::limiter::verdict::{Verdict, Wait};
 use crate::limiter::{Call, Foreign};
-use crate::server::{Context, Error, Word};
+use crate::server::{Context, Error};
 use crate::settings::limits_are_enforced;
 use crate::stats::{Calls, STATS};
 
-/// What the caller is told.
+/// What a limiting command replies.
 #[derive(Debug)]
 pub struct Answer {
-    /// Whether the call was over a limit.
-    limited: bool,
-    /// Whether the caller is to turn the call away.
-    refused: bool,
-    limit: u64,
-    remaining: u64,
-    retry_after: Wait,
-    reset_after: Millis,
+    /// The five integers.
+    pub verdict: Verdict,
     headers: Option<Vec<Header>>,
 }
 
-/// Decides a call, writes what follows from it and counts it.
+/// Decides a call, writes what follows from it and counts it. `force` records it even over a limit.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`] if it would record and there is none, and [`Error::Foreign`]; nothing is
 /// changed.
 #[inline(always)]
-pub fn carry_out(
+pub fn judge_and_record(
     ctx: Context<'_>,
     now: Timestamp,
-    request: &Request,
+    force: bool,
+    with_headers: bool,
     call: &mut impl Call,
     calls: &Calls,
 ) -> Result<Answer, Error> {
     let over = call.is_over();
-    let record = is_recorded(ctx, over, &request.options)?;
-    let answer = settle(now, request, call, record);
+    let record = is_recorded(ctx, over, force, call.needs_memory())?;
+    let answer = settle(now, with_headers, call, record);
     if answer.is_ok() {
         call.commit();
-        count(calls, over, &request.options);
+        count(calls, over, force && call.records());
         count_fault(call);
     }
-    answer
+    Ok(answer?)
 }
 
-/// Whether a call is recorded that is over a limit or not.
+/// Whether a call is recorded. A dry run records what enforcing would.
 ///
 /// # Errors
-/// [`Error::OutOfMemory`] if there is none to record it.
-pub fn is_recorded(ctx: Context<'_>, over: bool, options: &Options) -> Result<bool, Error> {
-    let record = !over || options.force || !limits_are_enforced();
-    if record && options.cost().get() > 0 {
+/// [`Error::OutOfMemory`] if recording it needs memory and there is none.
+pub fn is_recorded(
+    ctx: Context<'_>,
+    over: bool,
+    force: bool,
+    needs_memory: bool,
+) -> Result<bool, Error> {
+    let record = !over || force;
+    if record && needs_memory {
         ctx.ensure_memory()?;
     }
     Ok(record)
 }
 
-/// Counts a call that was over a limit or not.
-pub fn count(calls: &Calls, over: bool, options: &Options) {
+/// Counts a call; `forced` says whether it was recorded whatever the limits said.
+pub fn count(calls: &Calls, over: bool, forced: bool) {
     if over {
         calls.limited.increment();
     } else {
         calls.admitted.increment();
     }
-    if over && options.force && options.cost().get() > 0 {
+    if over && forced {
         STATS.forced.increment();
     }
 }
@@ -81,80 +80,64 @@ pub fn count_fault(call: &dyn Call) {
 /// Answers a call without writing, as if it had been recorded if `record`.
 ///
 /// # Errors
-/// [`Error::Foreign`] when the key holds what the limiter did not write.
+/// [`Foreign`] when the key holds what the limiter did not write.
 #[inline(always)]
 pub fn settle(
     now: Timestamp,
-    request: &Request,
+    with_headers: bool,
     call: &mut impl Call,
     record: bool,
-) -> Result<Answer, Error> {
+) -> Result<Answer, Foreign> {
     let verdict = call.settle(record)?;
-    let mut answer = Answer::new(verdict);
-    if request.options.headers {
-        let next_unit = next_unit(call, verdict)?;
-        let headers = headers(verdict, answer.refused, &request.tiers, now, next_unit);
-        answer.headers = Some(headers);
+    let mut answer = Answer {
+        verdict,
+        headers: None,
+    };
+    if with_headers {
+        let outlooks = call.outlooks()?;
+        let key = KeyState { verdict, outlooks };
+        answer.headers = Some(headers(now, verdict.over, &[key]));
     }
     Ok(answer)
 }
 
-/// Until one unit more than remains would fit the reported tier, where something is used of it.
-fn next_unit(call: &mut impl Call, verdict: Verdict) -> Result<Option<Millis>, Foreign> {
-    let reported = verdict.reported;
-    let Some(cost) = Cost::new(reported.remaining + 1) else {
-        return Ok(None);
-    };
-    if reported.reset == Millis::ZERO {
-        return Ok(None);
-    }
-    Ok(match call.wait_for(reported.tier, cost)? {
-        Wait::For(wait) => Some(wait),
-        Wait::Never => None,
-    })
-}
-
 impl Answer {
-    /// What a caller is told of this verdict, without headers.
-    pub fn new(verdict: Verdict) -> Self {
-        Self {
-            limited: verdict.limited,
-            refused: verdict.limited && limits_are_enforced(),
-            limit: verdict.reported.tier.limit.get(),
-            remaining: verdict.reported.remaining,
-            retry_after: verdict.retry_after,
-            reset_after: verdict.reported.reset,
-            headers: None,
-        }
-    }
-
-    /// Tells subscribers if the call on the key `name`, which is closed, was over a limit.
-    pub fn notify(&self, ctx: Context<'_>, name: Word<'_>) {
-        if self.limited {
-            ctx.notify_limited(name);
-        }
-    }
-
-    /// Replies the five integers: limited, limit, remaining, retry after and reset after; and the
-    /// headers, if they were asked for.
+    /// Replies the five integers, and the headers, if they were asked for.
     #[inline(always)]
     pub fn reply(&self, ctx: Context<'_>) {
-        let integer = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         ctx.reply_array(if self.headers.is_some() { 6 } else { 5 });
-        ctx.reply_integer(self.refused.into());
-        ctx.reply_integer(integer(self.limit));
-        ctx.reply_integer(integer(self.remaining));
-        ctx.reply_integer(match self.retry_after {
-            Wait::For(span) => integer(span.get()),
-            Wait::Never => -1,
-        });
-        ctx.reply_integer(integer(self.reset_after.get()));
+        reply_integers(ctx, &self.verdict);
         if let Some(headers) = &self.headers {
-            ctx.reply_map(headers.len());
-            for (name, value) in headers {
-                ctx.reply_text(name);
-                ctx.reply_text(value);
-            }
+            reply_headers(ctx, headers);
         }
+    }
+}
+
+/// The first integer of a reply: whether the caller is to turn the call away.
+pub fn limited(over: bool) -> i64 {
+    (over && limits_are_enforced()).into()
+}
+
+/// Replies the five integers: limited, limit, remaining, retry after and reset after.
+#[inline(always)]
+pub fn reply_integers(ctx: Context<'_>, verdict: &Verdict) {
+    let integer = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    let ms = |span: Millis| integer(span.get());
+    ctx.reply_integer(limited(verdict.over));
+    ctx.reply_integer(integer(verdict.reported.limit.get()));
+    ctx.reply_integer(integer(verdict.reported.remaining));
+    ctx.reply_integer(match verdict.retry_after {
+        Wait::For(span) => ms(span),
+        Wait::Never => -1,
+    });
+    ctx.reply_integer(ms(verdict.reported.reset));
+}
+
+/// Replies headers as a map.
+pub fn reply_headers(ctx: Context<'_>, headers: &[Header]) {
+    ctx.reply_map(headers.len());
+    for (name, value) in headers {
+        ctx.reply_text(name);
+        ctx.reply_text(value);
     }
 }

@@ -1,10 +1,10 @@
 //! `SLIDE.COUNTER`: the approximate limiter.
 
-use super::answer::carry_out;
-use super::arguments::{self, Keyword};
-use super::{BUCKETS, COST, FORCE, HEADERS, KEY, STRICT, TIERS};
+use super::answer::judge_and_record;
+use super::arguments;
+use super::arguments::declared::{BUCKETS, COST, FORCE, HEADERS, KEY, STRICT, TIERS};
 use crate::limiter::counter::CounterCall;
-use crate::server::{Args, Command, Context, CounterKey, Error, Key, KeyUse, Keys, Manual};
+use crate::server::{Args, Command, CommandSpec, Context, CounterKey, Error, Key, KeyUse, Keys};
 use crate::stats::STATS;
 
 /// `SLIDE.COUNTER key limit window [limit window ...] [COST n] [FORCE] [HEADERS] [BUCKETS n]
@@ -13,7 +13,7 @@ use crate::stats::STATS;
 pub struct Counter;
 
 impl Command for Counter {
-    const MANUAL: Manual = Manual {
+    const SPEC: CommandSpec = CommandSpec {
         name: c"slide.counter",
         summary: c"Admits or limits a call by an approximate sliding window in constant memory, and records it if admitted.",
         complexity: c"O(T*B) with T tiers of B buckets.",
@@ -26,16 +26,10 @@ impl Command for Counter {
     };
 
     fn run(ctx: Context<'_>, args: Args<'_>) -> Result<(), Error> {
-        let options = [
-            Keyword::Cost,
-            Keyword::Force,
-            Keyword::Headers,
-            Keyword::Buckets,
-            Keyword::Strict,
-        ];
-        // By reference, here and below, for the reason that stands in `Log::run`.
-        let request = arguments::parse(args.from(2), &options);
+        // By reference, here and below, for the reason given in `Log::run`.
+        let request = arguments::parse(args.from(2), Self::SPEC.arguments);
         let request = request.as_ref().map_err(Error::clone)?;
+        let options = &request.options;
         let name = args.key()?;
         let answer = {
             let mut key = Key::open(ctx, name);
@@ -45,14 +39,23 @@ impl Command for Counter {
                 &mut counter,
                 now,
                 &request.tiers,
-                request.options.shape(),
-                request.options.cost(),
+                options.shape(),
+                options.cost(),
             );
             let call = call.as_mut().map_err(|foreign| *foreign)?;
-            carry_out(ctx, now, request, call, &STATS.counter)
+            judge_and_record(
+                ctx,
+                now,
+                options.force,
+                options.headers,
+                call,
+                &STATS.counter,
+            )
         };
         let answer = answer.as_ref().map_err(Error::clone)?;
-        answer.notify(ctx, name);
+        if answer.verdict.over {
+            ctx.notify_limited(name);
+        }
         answer.reply(ctx);
         Ok(())
     }

@@ -1,65 +1,120 @@
-//! HTTP headers that say what a reply says, ready to send.
+//! HTTP headers for a reply, ready to send.
+//!
+//! The `X-` headers are the ones in common use; the others are those of
+//! draft-ietf-httpapi-ratelimit-headers-10, in structured fields (RFC 9651). Seconds are rounded up, so
+//! that a client that waits for so long is not early.
 
-use crate::limiter::tier::{Tier, Tiers};
+use crate::limiter::tier::Tier;
 use crate::limiter::units::{Millis, Timestamp};
-use crate::limiter::verdict::{Verdict, Wait};
+use crate::limiter::verdict::{Outlook, Verdict, Wait};
+use crate::settings::limits_are_enforced;
 
 /// A header's name and its value.
 pub type Header = (&'static str, String);
 
-/// The headers of a reply given at `now`.
-///
-/// `refused` says that the caller is told to turn the call away. `next_unit` is the wait until one
-/// unit more than remains would fit the reported tier, where that can be said.
-///
-/// The `X-` headers are the ones in common use, with the reset in seconds since the epoch; the
-/// others are those of draft-ietf-httpapi-ratelimit-headers-10. Seconds are rounded up, so that
-/// whoever waits them out is not early.
-pub fn headers(
-    verdict: Verdict,
-    refused: bool,
-    tiers: &Tiers,
-    now: Timestamp,
-    next_unit: Option<Millis>,
-) -> Vec<Header> {
-    let reported = &verdict.reported;
-    let policies = tiers.each().iter().map(|tier| {
-        let window = seconds(Millis::new(tier.window.get()));
-        format!("{};q={};w={window}", policy_name(tier), tier.limit.get())
-    });
-    let until_next = next_unit.map_or(String::new(), |wait| format!(";t={}", seconds(wait)));
-    let mut headers = vec![
-        ("X-RateLimit-Limit", reported.tier.limit.get().to_string()),
-        ("X-RateLimit-Remaining", reported.remaining.to_string()),
-        (
-            "X-RateLimit-Reset",
-            epoch_seconds(now + reported.reset).to_string(),
-        ),
-        ("RateLimit-Policy", policies.collect::<Vec<_>>().join(", ")),
-        (
-            "RateLimit",
-            format!(
-                "{};r={}{until_next}",
-                policy_name(&reported.tier),
-                reported.remaining
-            ),
-        ),
-    ];
-    if let Wait::For(wait) = verdict.retry_after
-        && refused
+/// The largest integer of a structured field (RFC 9651, section 3.3.1).
+const MAX_FIELD_INTEGER: u64 = 999_999_999_999_999;
+
+/// One key after a call.
+#[derive(Debug)]
+pub struct KeyState {
+    /// Its five integers.
+    pub verdict: Verdict,
+    /// Its tiers in order; none for a key whose limit has no window.
+    pub outlooks: Vec<Outlook>,
+}
+
+impl KeyState {
+    fn reported(&self) -> Option<&Outlook> {
+        self.outlooks.get(self.verdict.reported_tier)
+    }
+}
+
+/// The headers of a call at `now` that was decided by these keys, one or more. `over` says whether any
+/// of them was over a limit.
+pub fn headers(now: Timestamp, over: bool, keys: &[KeyState]) -> Vec<Header> {
+    let mut headers = Vec::new();
+    let waits = keys.iter().map(|key| key.verdict.retry_after);
+    let retry_after = match waits.max() {
+        Some(Wait::For(wait)) if over => Some(wait),
+        _ => None,
+    };
+    if let Some(key) = reported_key(over, keys)
+        && let Some(reported) = key.reported()
+    {
+        let reset = now + retry_after.or(reported.next_unit).unwrap_or(Millis::ZERO);
+        headers.extend([
+            ("X-RateLimit-Limit", reported.tier.limit.get().to_string()),
+            ("X-RateLimit-Remaining", reported.remaining.to_string()),
+            ("X-RateLimit-Reset", epoch_seconds(reset).to_string()),
+        ]);
+        let outlooks = keys.iter().flat_map(|key| &key.outlooks);
+        headers.extend(policies(&outlooks.collect::<Vec<_>>()));
+    }
+    if let Some(wait) = retry_after
+        && limits_are_enforced()
     {
         headers.push(("Retry-After", seconds(wait).to_string()));
     }
     headers
 }
 
-/// `"<limit>-per-<window>"`, the window in whole seconds where it is that.
+/// The key that the `X-` headers describe: with the longest wait if the call was over a limit, else
+/// with the fewest units left; the first of equals. A key without tiers is none.
+fn reported_key(over: bool, keys: &[KeyState]) -> Option<&KeyState> {
+    let with_tiers = keys.iter().filter(|key| !key.outlooks.is_empty());
+    with_tiers.reduce(|first, key| {
+        let (first_says, says) = (&first.verdict, &key.verdict);
+        let says_more = if over {
+            says.retry_after > first_says.retry_after
+        } else {
+            says.reported.remaining < first_says.reported.remaining
+        };
+        if says_more { key } else { first }
+    })
+}
+
+/// `RateLimit-Policy` and `RateLimit`, which list every tier.
+fn policies(outlooks: &[&Outlook]) -> [Header; 2] {
+    let mut names: Vec<String> = Vec::new();
+    let mut quotas = Vec::new();
+    let mut remainders = Vec::new();
+    for outlook in outlooks {
+        let base = policy_name(&outlook.tier);
+        let earlier = names.iter().filter(|name| **name == base).count();
+        let name = if earlier == 0 {
+            format!("\"{base}\"")
+        } else {
+            format!("\"{base}-{}\"", earlier + 1)
+        };
+        names.push(base);
+        let quota = field_integer(outlook.tier.limit.get());
+        let window = seconds(Millis::new(outlook.tier.window.get()));
+        quotas.push(format!("{name};q={quota};w={}", field_integer(window)));
+        let remaining = field_integer(outlook.remaining);
+        remainders.push(match outlook.next_unit {
+            Some(wait) => format!("{name};r={remaining};t={}", field_integer(seconds(wait))),
+            None => format!("{name};r={remaining}"),
+        });
+    }
+    [
+        ("RateLimit-Policy", quotas.join(", ")),
+        ("RateLimit", remainders.join(", ")),
+    ]
+}
+
+/// `<limit>-per-<window>`, the window in whole seconds where it is that.
 fn policy_name(tier: &Tier) -> String {
     let limit = tier.limit.get();
     match tier.window.get() {
-        ms if ms % 1000 == 0 => format!("\"{limit}-per-{}s\"", ms / 1000),
-        ms => format!("\"{limit}-per-{ms}ms\""),
+        ms if ms % 1000 == 0 => format!("{limit}-per-{}s", ms / 1000),
+        ms => format!("{limit}-per-{ms}ms"),
     }
+}
+
+/// The number, or the largest that a structured field can hold.
+fn field_integer(number: u64) -> u64 {
+    number.min(MAX_FIELD_INTEGER)
 }
 
 /// Whole seconds, rounded up, at least one.
@@ -73,69 +128,4 @@ fn epoch_seconds(time: Timestamp) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Header, headers};
-    use crate::limiter::tier::{Tier, Tiers};
-    use crate::limiter::units::{Limit, Millis, Timestamp, Window};
-    use crate::limiter::verdict::{Standing, Verdict, Wait};
-
-    fn tier(limit: u64, window: u64) -> Tier {
-        Tier {
-            limit: Limit::new(limit).unwrap(),
-            window: Window::new(window).unwrap(),
-        }
-    }
-
-    fn told(retry_after: Wait, refused: bool, next_unit: Option<u64>) -> Vec<Header> {
-        let mut tiers = Tiers::new(tier(100, 60_000));
-        tiers.push(tier(10, 500)).unwrap();
-        let verdict = Verdict {
-            limited: retry_after != Wait::NONE,
-            reported: Standing {
-                tier: tier(10, 500),
-                remaining: 4,
-                wait: retry_after,
-                reset: Millis::new(1_001),
-            },
-            retry_after,
-        };
-        let now = Timestamp::from_millis(1_767_323_045_000);
-        headers(verdict, refused, &tiers, now, next_unit.map(Millis::new))
-    }
-
-    #[test]
-    fn all_headers_of_a_refused_call() {
-        let told = told(Wait::For(Millis::new(2_001)), true, Some(1));
-        assert_eq!(
-            told,
-            [
-                ("X-RateLimit-Limit", "10".to_owned()),
-                ("X-RateLimit-Remaining", "4".to_owned()),
-                ("X-RateLimit-Reset", "1767323047".to_owned()),
-                (
-                    "RateLimit-Policy",
-                    r#""100-per-60s";q=100;w=60, "10-per-500ms";q=10;w=1"#.to_owned()
-                ),
-                ("RateLimit", r#""10-per-500ms";r=4;t=1"#.to_owned()),
-                ("Retry-After", "3".to_owned()),
-            ]
-        );
-    }
-
-    #[test]
-    fn nothing_is_said_of_a_wait_that_there_is_not() {
-        let has_retry_after = |told: &[Header]| told.iter().any(|(name, _)| *name == "Retry-After");
-        assert!(has_retry_after(&told(
-            Wait::For(Millis::new(1)),
-            true,
-            None
-        )));
-        assert!(!has_retry_after(&told(Wait::Never, true, None)));
-        assert!(!has_retry_after(&told(
-            Wait::For(Millis::new(1)),
-            false,
-            None
-        )));
-        assert_eq!(told(Wait::NONE, false, None)[4].1, r#""10-per-500ms";r=4"#);
-    }
-}
+mod tests;

@@ -1,12 +1,12 @@
 //! `SLIDE.PEEK`: what a call would be told, without recording it.
 
 use super::answer::settle;
-use super::arguments::{self, Keyword};
-use super::{BUCKETS, COST, HEADERS, KEY, STRICT, TIERS};
+use super::arguments;
+use super::arguments::declared::{BUCKETS, COST, HEADERS, KEY, STRICT, TIERS};
 use crate::limiter::counter::CounterCall;
 use crate::limiter::log::LogCall;
 use crate::server::{
-    Args, Command, Context, CounterKey, Error, Holds, Key, KeyUse, Keys, LogKey, Manual,
+    Args, Command, CommandSpec, Context, CounterKey, Error, Holds, Key, KeyUse, Keys, LogKey,
 };
 use crate::stats::STATS;
 
@@ -15,7 +15,7 @@ use crate::stats::STATS;
 pub struct Peek;
 
 impl Command for Peek {
-    const MANUAL: Manual = Manual {
+    const SPEC: CommandSpec = CommandSpec {
         name: c"slide.peek",
         summary: c"Says what SLIDE.LOG or SLIDE.COUNTER would answer, without recording anything.",
         complexity: c"As SLIDE.LOG or SLIDE.COUNTER, by the key's type.",
@@ -28,32 +28,30 @@ impl Command for Peek {
     };
 
     fn run(ctx: Context<'_>, args: Args<'_>) -> Result<(), Error> {
-        let options = [
-            Keyword::Cost,
-            Keyword::Headers,
-            Keyword::Buckets,
-            Keyword::Strict,
-        ];
-        let request = arguments::parse(args.from(2), &options)?;
-        let (cost, shape) = (request.options.cost(), request.options.shape());
+        let request = arguments::parse(args.from(2), Self::SPEC.arguments)?;
+        let options = &request.options;
         let mut key = Key::open_to_peek(ctx, args.key()?);
         let now = ctx.now();
         let answer = match key.holds() {
-            Holds::SortedSet if request.options.name_a_shape() => {
-                return Err(Error::Argument(
-                    "BUCKETS and STRICT are for counters, and the key holds a log".to_owned(),
-                ));
+            Holds::SortedSet if options.name_a_shape() => {
+                return Err(Error::CounterOption);
             }
             Holds::Hash => {
                 let mut key = CounterKey::new(&mut key)?;
-                let mut call = CounterCall::read(&mut key, now, &request.tiers, shape, cost)?;
-                settle(now, &request, &mut call, false)?
+                let mut call = CounterCall::read(
+                    &mut key,
+                    now,
+                    &request.tiers,
+                    options.shape(),
+                    options.cost(),
+                )?;
+                settle(now, options.headers, &mut call, false)?
             }
             // A missing key answers the same as an empty log.
             Holds::SortedSet | Holds::Nothing | Holds::Other => {
                 let mut key = LogKey::new(&mut key)?;
-                let mut call = LogCall::read(&mut key, now, &request.tiers, cost)?;
-                settle(now, &request, &mut call, false)?
+                let mut call = LogCall::read(&mut key, now, &request.tiers, options.cost())?;
+                settle(now, options.headers, &mut call, false)?
             }
         };
         STATS.peeked.increment();

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 /// A short text, built without allocating.
-pub type Text = SmallVec<[u8; 64]>;
+pub type DecimalBuf = SmallVec<[u8; 64]>;
 
 /// So many digits fit a `u64` whatever they are.
 const SAFE_DIGITS: usize = 19;
@@ -39,13 +39,13 @@ pub fn take(text: &mut &[u8]) -> Option<u64> {
 }
 
 /// Appends `value` in the spelling that [`parse`] reads.
-pub fn push(text: &mut Text, value: u64) {
+pub fn push(text: &mut DecimalBuf, value: u64) {
     text.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Text, parse, push};
+    use super::{DecimalBuf, parse, push};
     use proptest::prelude::*;
 
     #[test]
@@ -63,7 +63,7 @@ mod tests {
     proptest! {
         #[test]
         fn reads_what_it_writes(value: u64) {
-            let mut text = Text::new();
+            let mut text = DecimalBuf::new();
             push(&mut text, value);
             prop_assert_eq!(parse(&text), Some(value));
         }

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use proptest::prelude::*;
 
 use super::tier::{Tier, Tiers};
-use super::units::{Cost, Limit, Window};
+use super::units::{Cost, Limit, MAX_WINDOW_MS, Window};
 use super::verdict::{Verdict, Wait};
 use crate::limiter::oracle::Reply;
 
@@ -17,12 +17,20 @@ pub struct Step {
     pub cost: u64,
     pub force: bool,
     /// Units to give back before the call.
-    pub refund: Option<NonZeroU64>,
+    pub refund: Option<Refund>,
+}
+
+/// Units to give back: the most recent, or those recorded so many ms ago.
+#[derive(Clone, Copy, Debug)]
+pub struct Refund {
+    pub units: NonZeroU64,
+    pub age: Option<u64>,
 }
 
 /// Calls by one client on one key.
 #[derive(Clone, Debug)]
 pub struct History {
+    pub key: Vec<u8>,
     pub tiers: Vec<(u64, u64)>,
     pub start: i64,
     pub steps: Vec<Step>,
@@ -49,8 +57,8 @@ pub fn cost(units: u64) -> Cost {
 pub fn reply(verdict: &Verdict) -> Reply {
     let int = |units: u64| i64::try_from(units).unwrap();
     Reply {
-        limited: verdict.limited.into(),
-        limit: int(verdict.reported.tier.limit.get()),
+        limited: verdict.over.into(),
+        limit: int(verdict.reported.limit.get()),
         remaining: int(verdict.reported.remaining),
         retry_after: match verdict.retry_after {
             Wait::For(span) => int(span.get()),
@@ -66,12 +74,14 @@ pub fn histories() -> impl Strategy<Value = History> {
         let windows = prop::collection::hash_set(1..=4 * window, count)
             .prop_map(|windows| windows.into_iter().collect::<Vec<_>>());
         (
+            prop::collection::vec(any::<u8>(), 0..4),
             windows,
             prop::collection::vec(limit(), count),
             prop_oneof![0..3_i64, 1_767_323_045_000..1_767_323_046_000_i64],
             prop::collection::vec(step(i64::try_from(window).unwrap()), 1..24),
         )
-            .prop_map(|(windows, limits, start, steps)| History {
+            .prop_map(|(key, windows, limits, start, steps)| History {
+                key,
                 tiers: limits.into_iter().zip(windows).collect(),
                 start,
                 steps,
@@ -107,16 +117,20 @@ fn step(window: i64) -> impl Strategy<Value = Step> {
         1 => 100_u64..400,
         1 => Just((1_u64 << 53) - 1),
     ];
-    let refund = prop::option::weighted(
-        0.15,
-        prop_oneof![6 => 1_u64..6, 1 => 1_u64..400, 1 => Just((1_u64 << 53) - 1)],
-    );
+    let units = prop_oneof![6 => 1_u64..6, 1 => 1_u64..400, 1 => Just((1_u64 << 53) - 1)];
+    let longest = MAX_WINDOW_MS.min(4 * window.unsigned_abs());
+    let age = prop_oneof![2 => 0_u64..2_500, 1 => 0..=longest];
+    let refund = (units, prop::option::of(age)).prop_map(|(units, age)| Refund {
+        units: NonZeroU64::new(units).unwrap(),
+        age,
+    });
+    let refund = prop::option::weighted(0.2, refund);
     (elapsed, cost, prop::bool::weighted(0.15), refund).prop_map(
         |(elapsed, cost, force, refund)| Step {
             elapsed,
             cost,
             force,
-            refund: refund.and_then(NonZeroU64::new),
+            refund,
         },
     )
 }

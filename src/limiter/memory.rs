@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Foreign;
-use super::counter::{Buckets, CounterStore, Division};
+use super::counter::{BucketLayout, Buckets, CounterStore, Phase};
 use super::log::{Entry, LogStore};
 use super::units::Timestamp;
 
@@ -20,17 +20,6 @@ pub struct LogMemory {
 }
 
 impl LogMemory {
-    fn add(&mut self, entry: Entry) {
-        let member = (entry.total, entry.cost);
-        let clash = self
-            .entries
-            .iter()
-            .any(|&(_, total, cost)| (total, cost) == member);
-        assert!(!clash, "a sorted set would move its member {member:?}");
-        self.entries
-            .insert((entry.time.as_millis(), entry.total, entry.cost));
-    }
-
     fn show<'a>(
         &self,
         entries: impl Iterator<Item = &'a (i64, u64, u64)>,
@@ -100,13 +89,21 @@ impl LogStore for LogMemory {
             .insert((entry.time.as_millis(), entry.total, entry.cost));
     }
 
-    fn replace(&mut self, old: &[Entry], new: Option<Entry>) {
-        if let Some(new) = new {
-            self.add(new);
-        }
+    fn replace(&mut self, old: &[Entry], new: &[Entry]) {
+        let member = |entry: &Entry| (entry.total, entry.cost);
         for entry in old {
-            let member = (entry.time.as_millis(), entry.total, entry.cost);
-            assert!(self.entries.remove(&member), "{member:?} is not there");
+            let stored = (entry.time.as_millis(), entry.total, entry.cost);
+            assert!(self.entries.remove(&stored), "{stored:?} is not there");
+        }
+        for entry in new {
+            assert!(old.iter().any(|old| old.time == entry.time), "{entry:?}");
+            let clash = self
+                .entries
+                .iter()
+                .any(|kept| (kept.1, kept.2) == member(entry));
+            assert!(!clash, "a sorted set would move its member {entry:?}");
+            self.entries
+                .insert((entry.time.as_millis(), entry.total, entry.cost));
         }
     }
 
@@ -135,33 +132,74 @@ impl LogStore for LogMemory {
 /// A counter.
 #[derive(Clone, Debug, Default)]
 pub struct CounterMemory {
+    pub phase: Phase,
     pub fields: BTreeMap<Vec<u8>, Vec<u8>>,
     pub expiry: Option<Timestamp>,
+    /// How many fields were looked at to find dead ones.
+    pub sampled: usize,
+}
+
+impl CounterMemory {
+    pub fn of_key(key: &[u8]) -> Self {
+        Self {
+            phase: Phase::of(key),
+            ..Self::default()
+        }
+    }
 }
 
 impl CounterStore for CounterMemory {
-    fn read(&mut self, division: Division, buckets: &mut Buckets) -> Result<bool, Foreign> {
-        match self.fields.get(division.field().as_slice()) {
+    fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    fn read(&mut self, layout: BucketLayout, buckets: &mut Buckets) -> Result<bool, Foreign> {
+        match self.fields.get(layout.field().as_slice()) {
             None => Ok(false),
             Some(value) if buckets.assign(value) => Ok(true),
             Some(_) => Err(Foreign::Counter),
         }
     }
 
-    fn read_all(&mut self) -> Result<Vec<(Division, Buckets)>, Foreign> {
+    fn read_all(&mut self) -> Result<Vec<(BucketLayout, Buckets)>, Foreign> {
         let fields = self.fields.iter().map(|(field, value)| {
-            let division = Division::parse(field).ok_or(Foreign::Counter)?;
+            let layout = BucketLayout::parse(field).ok_or(Foreign::Counter)?;
             Ok((
-                division,
-                Buckets::parse(value, division).ok_or(Foreign::Counter)?,
+                layout,
+                Buckets::parse(value, layout).ok_or(Foreign::Counter)?,
             ))
         });
         fields.collect()
     }
 
-    fn write(&mut self, division: Division, buckets: &Buckets) {
+    fn write(&mut self, layout: BucketLayout, buckets: &Buckets) {
         self.fields
-            .insert(division.field().to_vec(), buckets.value().to_vec());
+            .insert(layout.field().to_vec(), buckets.value().to_vec());
+    }
+
+    fn fields(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// Others each time.
+    fn sample(&mut self, most: usize) -> Vec<(BucketLayout, Buckets)> {
+        self.sampled += most;
+        let first = self.sampled % self.fields.len();
+        let fields = self.fields.iter().cycle().skip(first);
+        let fields = fields.take(most.min(self.fields.len()));
+        let parse = |(field, value): (&Vec<u8>, &Vec<u8>)| {
+            let layout = BucketLayout::parse(field)?;
+            Some((layout, Buckets::parse(value, layout)?))
+        };
+        fields.filter_map(parse).collect()
+    }
+
+    fn remove(&mut self, layouts: &[BucketLayout]) {
+        for layout in layouts {
+            let removed = self.fields.remove(layout.field().as_slice());
+            assert!(removed.is_some(), "{layout:?} is not there");
+        }
+        assert!(!self.fields.is_empty());
     }
 
     fn expiry(&self) -> Option<Timestamp> {

@@ -3,40 +3,89 @@
 //! Each reads through a small trait ([`log::LogStore`], [`counter::CounterStore`]), judges, and
 //! only then writes, so that a caller can judge several keys before it writes any.
 
+#![forbid(unsafe_code)]
+
 pub mod all;
 pub mod counter;
 pub mod decimal;
 pub mod log;
+pub mod refund;
 pub mod tier;
 pub mod units;
 pub mod verdict;
 
 #[cfg(test)]
 #[path = "../../tests/oracle/mod.rs"]
-mod oracle;
+pub mod oracle;
 
 #[cfg(test)]
-mod histories;
+pub mod histories;
 #[cfg(test)]
-mod memory;
+pub mod memory;
 
-use tier::Tier;
-use units::Cost;
-use verdict::{Verdict, Wait};
+use std::fmt::{self, Display, Formatter};
+
+use verdict::{Outlook, Verdict};
+
+/// A limiter, named as its command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `SLIDE.LOG`.
+    Log,
+    /// `SLIDE.COUNTER`.
+    Counter,
+}
+
+impl Kind {
+    /// The type of value that it is stored in.
+    pub fn value_type(self) -> &'static str {
+        match self {
+            Self::Log => "sorted set",
+            Self::Counter => "hash",
+        }
+    }
+}
+
+impl Display for Kind {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Log => "SLIDE.LOG",
+            Self::Counter => "SLIDE.COUNTER",
+        })
+    }
+}
 
 /// The store holds something that the limiter did not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Foreign {
     /// It should be a log.
     Log,
+    /// It should be a log, and it holds leases.
+    LogOfLeases,
     /// It should be a counter.
     Counter,
+}
+
+impl Display for Foreign {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Log => "a sorted set that SLIDE.LOG did not write",
+            Self::LogOfLeases => "leases, SLIDE.LOG did not write it",
+            Self::Counter => "a hash that SLIDE.COUNTER did not write",
+        })
+    }
 }
 
 /// A call that has been read, not yet written.
 pub trait Call {
     /// Whether a tier is over its limit.
     fn is_over(&self) -> bool;
+
+    /// Whether there is anything to record.
+    fn records(&self) -> bool;
+
+    /// Whether recording takes memory that the store does not use yet.
+    fn needs_memory(&self) -> bool;
 
     /// Whether the dates lay too far in the future, so that [`Call::commit`] writes in any case.
     fn is_healed(&self) -> bool;
@@ -47,11 +96,11 @@ pub trait Call {
     /// [`Foreign`] when a further read finds something that the limiter did not write.
     fn settle(&mut self, record: bool) -> Result<Verdict, Foreign>;
 
-    /// Until a call of `cost` units would fit this one tier of the call, once settled.
+    /// Every tier of the call, once settled, in the caller's order.
     ///
     /// # Errors
     /// As for [`Call::settle`].
-    fn wait_for(&mut self, tier: Tier, cost: Cost) -> Result<Wait, Foreign>;
+    fn outlooks(&mut self) -> Result<Vec<Outlook>, Foreign>;
 
     /// Writes what was decided, and what a clock fault calls for.
     fn commit(&mut self);

@@ -27,6 +27,11 @@ pub struct PerTier<T> {
 }
 
 impl<T> PerTier<T> {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        1 + self.rest.len()
+    }
+
     /// All values in order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         std::iter::once(&self.first).chain(&self.rest)

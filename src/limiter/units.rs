@@ -1,6 +1,6 @@
 //! What is counted, and when: each quantity has a type of its own.
 
-use std::ops::Add;
+use std::ops::{Add, Sub};
 
 /// The largest limit or cost that a caller can name, 2^53 - 1: exact in every client language.
 pub const MAX_UNITS: u64 = (1 << 53) - 1;
@@ -52,7 +52,7 @@ impl Millis {
     pub const ZERO: Self = Self(0);
 
     /// A span of this many milliseconds.
-    pub fn new(ms: u64) -> Self {
+    pub const fn new(ms: u64) -> Self {
         Self(ms)
     }
 
@@ -75,6 +75,23 @@ impl Window {
     /// The number of milliseconds.
     pub fn get(self) -> u64 {
         self.0
+    }
+}
+
+/// How long ago units were recorded, 0 ms to [`MAX_WINDOW_MS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Age(u64);
+
+impl Age {
+    /// `None` above [`MAX_WINDOW_MS`].
+    pub fn new(ms: u64) -> Option<Self> {
+        (ms <= MAX_WINDOW_MS).then_some(Self(ms))
+    }
+}
+
+impl From<Age> for Millis {
+    fn from(age: Age) -> Self {
+        Self(age.0)
     }
 }
 
@@ -121,6 +138,14 @@ impl Add<Window> for Timestamp {
 
     fn add(self, window: Window) -> Self {
         Self(self.0.saturating_add_unsigned(window.0))
+    }
+}
+
+impl Sub<Millis> for Timestamp {
+    type Output = Self;
+
+    fn sub(self, span: Millis) -> Self {
+        Self(self.0.saturating_sub_unsigned(span.0))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The words of a command, as bytes.
+//! A command's arguments, as bytes.
 
 use std::marker::PhantomData;
 
@@ -11,66 +11,66 @@ use super::error::Error;
 /// A command's arguments; they live as long as the command.
 #[derive(Clone, Copy, Debug)]
 pub struct Args<'a> {
-    words: &'a [*mut RedisModuleString],
+    argv: &'a [*mut RedisModuleString],
 }
 
-/// One word, as the server holds it.
+/// One argument, as the server holds it.
 #[derive(Clone, Copy, Debug)]
-pub struct Word<'a> {
+pub struct Arg<'a> {
     pub(super) raw: *mut RedisModuleString,
     command: PhantomData<&'a ()>,
 }
 
 impl<'a> Args<'a> {
     /// # Safety
-    /// `words` points to `count` strings that live for `'a`.
-    pub(super) unsafe fn new(words: *mut *mut RedisModuleString, count: c_int) -> Self {
+    /// `argv` points to `count` strings that live for `'a`.
+    pub(super) unsafe fn new(argv: *mut *mut RedisModuleString, count: c_int) -> Self {
         let length = usize::try_from(count).unwrap_or(0);
-        let words = if words.is_null() {
+        let argv = if argv.is_null() {
             &[]
         } else {
-            // SAFETY: the caller promises that so many strings stand there.
-            unsafe { std::slice::from_raw_parts(words, length) }
+            // SAFETY: the caller promises that there are `count` strings.
+            unsafe { std::slice::from_raw_parts(argv, length) }
         };
-        Self { words }
+        Self { argv }
     }
 
-    /// The key, word 1; the command's name is word 0.
+    /// The key, argument 1; the command's name is argument 0.
     ///
     /// # Errors
     /// When it is missing, which the server's check of the arity does not let happen.
-    pub fn key(self) -> Result<Word<'a>, Error> {
-        match self.words.get(1) {
-            Some(raw) => Ok(Word::new(*raw)),
-            None => Err(Error::Argument("key must be given".to_owned())),
+    pub fn key(self) -> Result<Arg<'a>, Error> {
+        match self.argv.get(1) {
+            Some(raw) => Ok(Arg::new(*raw)),
+            None => Err(Error::NoKey),
         }
     }
 
-    /// Up to `count` words from `index` on.
-    pub fn words(self, index: usize, count: usize) -> impl Iterator<Item = Word<'a>> + Clone {
-        self.words
+    /// Up to `count` arguments from `index` on.
+    pub fn range(self, index: usize, count: usize) -> impl Iterator<Item = Arg<'a>> + Clone {
+        self.argv
             .iter()
             .skip(index)
             .take(count)
             .copied()
-            .map(Word::new)
+            .map(Arg::new)
     }
 
-    /// How many words there are from `index` on.
+    /// How many arguments there are from `index` on.
     pub(super) fn count_from(self, index: usize) -> usize {
-        self.words.len().saturating_sub(index)
+        self.argv.len().saturating_sub(index)
     }
 
-    /// The words from `index` on.
+    /// The arguments from `index` on.
     pub fn from(self, index: usize) -> impl Iterator<Item = &'a [u8]> + Clone {
-        self.words
+        self.argv
             .iter()
             .skip(index)
-            .map(|raw| Word::new(*raw).bytes())
+            .map(|raw| Arg::new(*raw).bytes())
     }
 }
 
-impl<'a> Word<'a> {
+impl<'a> Arg<'a> {
     fn new(raw: *mut RedisModuleString) -> Self {
         Self {
             raw,
@@ -78,7 +78,8 @@ impl<'a> Word<'a> {
         }
     }
 
-    fn bytes(self) -> &'a [u8] {
+    /// The argument's bytes.
+    pub(super) fn bytes(self) -> &'a [u8] {
         // SAFETY: the arguments live for 'a and are not changed.
         unsafe { bytes_of(self.raw) }
     }

@@ -9,15 +9,16 @@ use redis_module::raw::{RedisModuleCtx, RedisModuleString};
 use super::api::OK;
 use super::args::Args;
 use super::context::Context;
+use super::effects::Effects;
 use super::error::Error;
-use super::manual::{Keys, Manual};
+use super::spec::{CommandSpec, Keys};
 use crate::limiter::decimal;
 use crate::stats::STATS;
 
 /// A command of the module.
 pub trait Command {
     /// What the server is told of it.
-    const MANUAL: Manual;
+    const SPEC: CommandSpec;
 
     /// Carries out a call and replies to it.
     ///
@@ -30,25 +31,30 @@ pub trait Command {
 ///
 /// # Safety
 /// Called by the server, with a command's context and arguments.
-pub(super) unsafe extern "C" fn enter<C: Command>(
+pub(super) unsafe extern "C" fn trampoline<C: Command>(
     ctx: *mut RedisModuleCtx,
-    words: *mut *mut RedisModuleString,
+    argv: *mut *mut RedisModuleString,
     count: c_int,
 ) -> c_int {
+    let effects = Effects::default();
+    let raw = ctx;
     // SAFETY: the server's context and arguments last until this function returns, and nothing
     // made of them is kept.
-    let (ctx, args) = unsafe { (Context::new(ctx), Args::new(words, count)) };
-    if matches!(C::MANUAL.keys, Keys::Counted(_)) && ctx.wants_keys() {
+    let (ctx, args) = unsafe { (Context::new(raw, &effects), Args::new(argv, count)) };
+    if matches!(C::SPEC.keys, Keys::Counted(_)) && ctx.wants_keys() {
         report_counted_keys(ctx, args);
         return OK;
     }
-    // A key that a panic leaves open is closed while unwinding.
-    let error = match catching_panics(|| C::run(ctx, args)) {
+    let outcome = catching_panics(|| C::run(ctx, args));
+    // SAFETY: the context is the running command's, the names are its arguments, and it has closed its
+    // keys: those that a panic left open were closed while unwinding.
+    unsafe { effects.tell(raw) };
+    let error = match outcome {
         Ok(Ok(())) => return OK,
         Ok(Err(error)) => error,
         Err(panic) => {
             STATS.panics.increment();
-            let name = C::MANUAL.name.to_string_lossy();
+            let name = C::SPEC.name.to_string_lossy();
             ctx.log_warning(&format!("{name}: {panic}"));
             Error::Panic
         }
@@ -58,8 +64,7 @@ pub(super) unsafe extern "C" fn enter<C: Command>(
     OK
 }
 
-/// Tells the server, which asks, where the keys stand that word 1 counts; none if it counts more
-/// than there are.
+/// Reports key positions for a getkeys request; none if numkeys exceeds the arguments.
 fn report_counted_keys(ctx: Context<'_>, args: Args<'_>) {
     let numkeys = args.from(1).next().and_then(decimal::parse);
     let numkeys = numkeys

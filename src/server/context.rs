@@ -1,13 +1,13 @@
 //! The running command's view of the server.
 
-use std::ffi::{CStr, CString};
-use std::marker::PhantomData;
+use std::ffi::CString;
 
 use libc::{c_int, c_long};
 use redis_module::raw::{self, RedisModuleCtx};
 
 use super::api::api;
-use super::args::Word;
+use super::args::Arg;
+use super::effects::{Effects, Event};
 use super::error::Error;
 use crate::limiter::units::Timestamp;
 
@@ -15,37 +15,15 @@ use crate::limiter::units::Timestamp;
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     pub(super) raw: *mut RedisModuleCtx,
-    command: PhantomData<&'a ()>,
+    /// What is left to do once the command has closed its keys.
+    pub(super) effects: &'a Effects,
 }
 
-/// A class of keyspace events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EventClass {
-    Generic,
-    Hash,
-    SortedSet,
-    Module,
-}
-
-impl EventClass {
-    fn flag(self) -> c_int {
-        match self {
-            Self::Generic => raw::NotifyEvent::GENERIC.bits(),
-            Self::Hash => raw::NotifyEvent::HASH.bits(),
-            Self::SortedSet => raw::NotifyEvent::ZSET.bits(),
-            Self::Module => raw::NotifyEvent::MODULE.bits(),
-        }
-    }
-}
-
-impl Context<'_> {
+impl<'a> Context<'a> {
     /// # Safety
     /// `raw` is the context of a command, or of loading, that lasts for the result's lifetime.
-    pub(super) unsafe fn new(raw: *mut RedisModuleCtx) -> Self {
-        Self {
-            raw,
-            command: PhantomData,
-        }
+    pub(super) unsafe fn new(raw: *mut RedisModuleCtx, effects: &'a Effects) -> Self {
+        Self { raw, effects }
     }
 
     /// The server's clock: the time that TIME reports.
@@ -83,13 +61,13 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Whether the server runs the command only to ask where its keys stand.
+    /// Whether the server runs the command only to ask for its keys' positions.
     pub(super) fn wants_keys(self) -> bool {
         // SAFETY: the flag is a reading of the running command's context.
         unsafe { api!(RedisModule_IsKeysPositionRequest(self.raw)) != 0 }
     }
 
-    /// Tells the server, which asks, that a key stands at this position.
+    /// Answers a request for key positions with one of them.
     pub(super) fn report_key(self, position: c_int) {
         // SAFETY: the context is the running command's; the server takes any position.
         unsafe { api!(RedisModule_KeyAtPos(self.raw, position)) };
@@ -127,9 +105,10 @@ impl Context<'_> {
         unsafe { api!(RedisModule_ReplyWithMap(self.raw, length)) };
     }
 
-    /// Tells subscribers of keyspace events that a call on this key was over a limit.
-    pub fn notify_limited(self, key: Word<'_>) {
-        self.notify(EventClass::Module, c"slide.limited", key);
+    /// Tells subscribers of keyspace events, once all keys are closed, that a call on this key was over
+    /// a limit.
+    pub fn notify_limited(self, key: Arg<'a>) {
+        self.effects.note(key.raw, &Event::LIMITED);
     }
 
     /// Replies an error.
@@ -150,19 +129,6 @@ impl Context<'_> {
                 c"warning".as_ptr(),
                 c"%s".as_ptr(),
                 line.as_ptr()
-            ));
-        }
-    }
-
-    /// Tells subscribers of keyspace events what happened to a key.
-    pub(super) fn notify(self, class: EventClass, event: &CStr, key: Word<'_>) {
-        // SAFETY: the context and the key's name belong to the running command.
-        unsafe {
-            api!(RedisModule_NotifyKeyspaceEvent(
-                self.raw,
-                class.flag(),
-                event.as_ptr(),
-                key.raw
             ));
         }
     }

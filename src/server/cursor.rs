@@ -2,9 +2,12 @@
 
 use super::api::{OK, api};
 use super::key::{Holds, Key};
-use super::text::Text;
+use super::module_string::ModuleString;
 use crate::limiter::Foreign;
 use crate::limiter::log::Entry;
+
+/// How the members of leases begin, and those of logs do not.
+const LEASE_MARK: &[u8] = b"@";
 
 /// A place in the set of an open key. The set cannot change while it stands.
 #[derive(Debug)]
@@ -50,7 +53,7 @@ impl<'k, 'a> Cursor<'k, 'a> {
     }
 
     /// The score and the member; `None` where the range is empty.
-    pub(super) fn element(&mut self) -> Option<(f64, Text<'a>)> {
+    pub(super) fn element(&mut self) -> Option<(f64, ModuleString<'a>)> {
         let mut score = 0.0;
         // SAFETY: the key has a cursor. The server answers null past the end, and otherwise a
         // string that is ours to free.
@@ -59,16 +62,22 @@ impl<'k, 'a> Cursor<'k, 'a> {
                 self.key.raw(),
                 &raw mut score
             ));
-            Text::adopt(self.key.ctx, member).map(|member| (score, member))
+            ModuleString::adopt(self.key.ctx, member).map(|member| (score, member))
         }
     }
 
+    /// The entry of a log.
+    ///
+    /// # Errors
+    /// [`Foreign`] if a log did not write it.
     pub(super) fn entry(&mut self) -> Result<Option<Entry>, Foreign> {
-        match self.element() {
-            None => Ok(None),
-            Some((score, member)) => Entry::parse(score, member.bytes())
-                .map(Some)
-                .ok_or(Foreign::Log),
+        let Some((score, member)) = self.element() else {
+            return Ok(None);
+        };
+        match Entry::parse(score, member.bytes()) {
+            Some(entry) => Ok(Some(entry)),
+            None if member.bytes().starts_with(LEASE_MARK) => Err(Foreign::LogOfLeases),
+            None => Err(Foreign::Log),
         }
     }
 

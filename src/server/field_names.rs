@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 use redis_module::raw::{RedisModuleCtx, RedisModuleString};
 
 use super::api::api;
-use crate::limiter::counter::Division;
+use crate::limiter::counter::BucketLayout;
 
 /// How many names are kept; most servers see a few windows only.
 const KEPT: usize = 16;
@@ -16,7 +16,7 @@ const LASTING: *mut RedisModuleCtx = null_mut();
 
 #[derive(Debug)]
 struct FieldNames {
-    names: [Option<(Division, *mut RedisModuleString)>; KEPT],
+    names: [Option<(BucketLayout, *mut RedisModuleString)>; KEPT],
     /// Which one the next new name takes the place of.
     oldest: usize,
 }
@@ -31,9 +31,9 @@ thread_local! {
     };
 }
 
-/// The name of a division's field, valid until this is called the next time.
-pub(super) fn name_of(division: Division) -> *mut RedisModuleString {
-    NAMES.with_borrow_mut(|names| names.get(division))
+/// The name of a layout's field, valid until this is called the next time.
+pub(super) fn name_of(layout: BucketLayout) -> *mut RedisModuleString {
+    NAMES.with_borrow_mut(|names| names.get(layout))
 }
 
 /// Frees the names, when the module is unloaded.
@@ -41,7 +41,7 @@ pub(super) fn forget() {
     NAMES.with_borrow_mut(|names| names.names.iter_mut().for_each(free));
 }
 
-fn free(name: &mut Option<(Division, *mut RedisModuleString)>) {
+fn free(name: &mut Option<(BucketLayout, *mut RedisModuleString)>) {
     if let Some((_, name)) = name.take() {
         // SAFETY: the string is ours, and nothing points to it any more.
         unsafe { api!(RedisModule_FreeString(LASTING, name)) };
@@ -49,24 +49,24 @@ fn free(name: &mut Option<(Division, *mut RedisModuleString)>) {
 }
 
 impl FieldNames {
-    fn get(&mut self, division: Division) -> *mut RedisModuleString {
+    fn get(&mut self, layout: BucketLayout) -> *mut RedisModuleString {
         for (known, name) in self.names.iter().flatten() {
-            if *known == division {
+            if *known == layout {
                 return *name;
             }
         }
-        self.make(division)
+        self.make(layout)
     }
 
     #[cold]
-    fn make(&mut self, division: Division) -> *mut RedisModuleString {
-        let spelling = division.field();
+    fn make(&mut self, layout: BucketLayout) -> *mut RedisModuleString {
+        let spelling = layout.field();
         let (bytes, length) = (spelling.as_ptr().cast(), spelling.len());
         // SAFETY: the server copies the bytes.
         let name = unsafe { api!(RedisModule_CreateString(LASTING, bytes, length)) };
         if let Some(place) = self.names.get_mut(self.oldest) {
             free(place);
-            *place = Some((division, name));
+            *place = Some((layout, name));
         }
         self.oldest = (self.oldest + 1) % KEPT;
         name

@@ -1,6 +1,7 @@
 //! What has to hold, and what is said, before the first command is registered.
 
 use std::ffi::CStr;
+use std::iter;
 use std::sync::atomic::AtomicBool;
 
 use libc::c_int;
@@ -11,27 +12,26 @@ use redis_module::{RedisString, Status};
 use super::api::{OK, api};
 use super::command::{Command, catching_panics};
 use super::context::Context;
-use super::error::Quoted;
-use super::field_names;
+use super::effects::{Effects, NEEDED};
+use super::error::Found;
+use super::module_string::ModuleString;
 use super::register;
-use super::text::Text;
+use super::unload;
 
 /// The oldest server that has all that the module calls, as the server numbers its versions.
 const OLDEST_SERVER: c_int = 0x0007_0000;
 
-/// What lets Valkey 9 move whole slots (`CLUSTER MIGRATESLOTS`) while the module is loaded, which the
-/// bindings have no name for. Other servers give the bit no meaning.
-const HANDLE_ATOMIC_SLOT_MIGRATION: c_int = 1 << 5;
+/// Module options of Valkey, which the bindings have no names for. Other servers may give these bits
+/// another meaning.
+mod valkey_options {
+    use libc::c_int;
 
-/// The commands that a call's effects are propagated as, each with words that fit it.
-const EFFECTS: [&[&str]; 6] = [
-    &["ZADD", "key", "1", "member"],
-    &["ZREM", "key", "member"],
-    &["ZREMRANGEBYSCORE", "key", "1", "2"],
-    &["HSET", "key", "field", "value"],
-    &["PEXPIREAT", "key", "1"],
-    &["UNLINK", "key"],
-];
+    /// Spares each propagated command a look-up. The module checks its commands when it is loaded.
+    pub const SKIP_COMMAND_VALIDATION: c_int = 1 << 4;
+
+    /// Lets Valkey 9 move whole slots (`CLUSTER MIGRATESLOTS`) while the module is loaded.
+    pub const HANDLE_ATOMIC_SLOT_MIGRATION: c_int = 1 << 5;
+}
 
 /// The module while the server loads it.
 #[derive(Clone, Copy, Debug)]
@@ -45,16 +45,19 @@ pub fn load(
     args: &[RedisString],
     register: fn(Loading<'_>) -> Result<(), String>,
 ) -> Status {
+    let effects = Effects::default();
     // SAFETY: the context is that of loading, which lasts until this function returns.
-    let ctx = unsafe { Context::new(ctx.ctx) };
+    let ctx = unsafe { Context::new(ctx.ctx, &effects) };
     let outcome = catching_panics(|| {
         if let Some(first) = args.first() {
             return Err(format!(
                 "loadmodule takes nothing after the path, got {}",
-                Quoted(Some(first.as_slice()))
+                Found::new(Some(first.as_slice()))
             ));
         }
-        register(Loading::begin(ctx)?)
+        register(Loading::begin(ctx)?)?;
+        unload::remember_loading(ctx);
+        Ok(())
     });
     match outcome.unwrap_or_else(Err) {
         Ok(()) => Status::Ok,
@@ -65,21 +68,19 @@ pub fn load(
     }
 }
 
-/// Gives back what the module keeps outside keys, when the server unloads it.
-pub fn unload(_ctx: &redis_module::Context) -> Status {
-    field_names::forget();
-    Status::Ok
-}
-
 impl<'a> Loading<'a> {
     /// Checks the server, and sets how it treats the module.
     fn begin(ctx: Context<'a>) -> Result<Self, String> {
         let loading = Self { ctx };
         check_version()?;
-        loading.check_effects()?;
+        loading.check_commands()?;
         let options =
             ModuleOptions::NO_IMPLICIT_SIGNAL_MODIFIED | ModuleOptions::HANDLE_REPL_ASYNC_LOAD;
-        let options = options.bits() | HANDLE_ATOMIC_SLOT_MIGRATION;
+        let mut options = options.bits();
+        if loading.is_valkey() {
+            options |= valkey_options::SKIP_COMMAND_VALIDATION
+                | valkey_options::HANDLE_ATOMIC_SLOT_MIGRATION;
+        }
         // SAFETY: the context is that of loading. Keys are signalled as changed by the module, and
         // it keeps nothing outside keys that a replica's loading could invalidate, or that could
         // name a slot's keys before they have all arrived: it opens those of the caller, and no
@@ -123,14 +124,30 @@ impl<'a> Loading<'a> {
         }
     }
 
-    /// The server looks commands up by their current names and would propagate nothing, silently.
-    fn check_effects(self) -> Result<(), String> {
-        for words in EFFECTS {
-            let texts = words
-                .iter()
-                .map(|word| Text::new(self.ctx, word.as_bytes()));
+    /// Whether the server calls itself Valkey.
+    fn is_valkey(self) -> bool {
+        // SAFETY: the context is that of loading; the field's text lives as long as the information, which
+        // is ours to free.
+        unsafe {
+            let info = api!(RedisModule_GetServerInfo(self.ctx.raw, c"server".as_ptr()));
+            let name = api!(RedisModule_ServerInfoGetFieldC(
+                info,
+                c"server_name".as_ptr()
+            ));
+            let is_valkey = !name.is_null() && CStr::from_ptr(name) == c"valkey";
+            api!(RedisModule_FreeServerInfo(self.ctx.raw, info));
+            is_valkey
+        }
+    }
+
+    /// Checks that the server still has the commands that the module propagates and calls, under their
+    /// own names.
+    fn check_commands(self) -> Result<(), String> {
+        for command in NEEDED {
+            let texts = iter::once(command.name).chain(command.sample.iter().copied());
+            let texts = texts.map(|text| ModuleString::new(self.ctx, text.to_bytes()));
             let texts = texts.collect::<Vec<_>>();
-            let mut handles = texts.iter().map(Text::raw).collect::<Vec<_>>();
+            let mut handles = texts.iter().map(ModuleString::raw).collect::<Vec<_>>();
             let count = c_int::try_from(handles.len()).unwrap_or(0);
             let mut keys = 0;
             // SAFETY: the words live until after the call, and the result is ours to free.
@@ -147,8 +164,8 @@ impl<'a> Loading<'a> {
             };
             if !found {
                 return Err(format!(
-                    "the command {} is renamed away, and replicas and the AOF would miss changes",
-                    words.first().unwrap_or(&"")
+                    "the command {} is renamed away, and the module needs it",
+                    command.name.to_string_lossy()
                 ));
             }
         }

@@ -1,22 +1,21 @@
 //! A log in a sorted set: score = time in ms, member = `<total>:<cost>`.
 
-use std::slice;
-
-use redis_module::raw::RedisModuleString;
 use smallvec::SmallVec;
 
-use super::api::{OK, api};
 use super::cursor::Cursor;
+use super::effects::ScoreRange;
 use super::error::Error;
-use super::key::{Change, Holds, Key, ScoreRange, written};
-use super::text::Text;
-use crate::limiter::Foreign;
+use super::key::{Holds, Key};
+use super::kind::wrong_type;
+use super::module_string::ModuleString;
+use super::writes::score;
 use crate::limiter::log::{Entry, LogStore};
 use crate::limiter::units::Timestamp;
+use crate::limiter::{Foreign, Kind};
 use crate::stats::STATS;
 
-/// Above this many entries a range is removed instead of each.
-const MANY: usize = 64;
+/// Above this many entries a range is removed instead of each entry.
+const MOST_REMOVED_SINGLY: usize = 64;
 
 /// An open key that holds a log, or nothing yet.
 #[derive(Debug)]
@@ -28,99 +27,49 @@ impl<'k, 'a> LogKey<'k, 'a> {
     /// Takes the key as a log's.
     ///
     /// # Errors
-    /// [`Error::WrongType`] if it holds anything but a sorted set.
+    /// [`Error::WrongKind`] if it holds another kind of limiter in another type, and
+    /// [`Error::WrongType`] if it holds anything else but a sorted set.
     pub fn new(key: &'k mut Key<'a>) -> Result<Self, Error> {
         match key.holds() {
             Holds::Nothing | Holds::SortedSet => Ok(Self { key }),
-            Holds::Hash | Holds::Other => Err(Error::WrongType),
+            Holds::Hash | Holds::Other => Err(wrong_type(key, Kind::Log)),
         }
     }
 
-    /// ZADD.
-    fn add(&mut self, entry: Entry) {
-        let key = &mut *self.key;
-        let member = Text::new(key.ctx, &entry.member());
-        // SAFETY: the key is open for writing; no flags are passed or asked for.
-        let status = unsafe {
-            api!(RedisModule_ZsetAdd(
-                key.writable(),
-                score(entry.time),
-                member.raw(),
-                std::ptr::null_mut()
-            ))
-        };
-        written(status == OK);
-        // The server would format an integer too, but takes longer.
-        let mut digits = itoa::Buffer::new();
-        let time = digits.format(entry.time.as_millis());
-        // SAFETY: the format fits the arguments: a string, bytes with their number, a string.
-        unsafe {
-            api!(RedisModule_Replicate(
-                key.ctx.raw,
-                c"ZADD".as_ptr(),
-                c"sbs".as_ptr(),
-                key.name.raw,
-                time.as_ptr(),
-                time.len(),
-                member.raw()
-            ));
-        }
-        key.changed(Change::Added);
-    }
-
-    /// Removes the newest entries, which stand newest first: ZREM, and where they are many a range,
-    /// which takes less time, for all but the oldest of them.
-    fn remove_newest(&mut self, entries: &[Entry]) {
+    /// Removes the newest entries, newest first in `entries`, except for members in `kept`: by ZREM,
+    /// and where they are many and none is kept, all but the oldest by a range, which takes less time.
+    fn remove_newest(&mut self, entries: &[Entry], kept: &[Entry]) {
         match entries {
-            // Of two entries with the same time, which no log writes, a range parts neither.
-            [.., next, oldest] if entries.len() > MANY && next.time > oldest.time => {
-                self.remove(slice::from_ref(oldest));
-                let first = format!("({}", oldest.time.as_millis());
-                let last = "+inf".to_owned();
-                self.key.remove_later(ScoreRange { first, last });
+            // A range does not separate two entries of the same time, which no log writes.
+            [.., next, oldest]
+                if entries.len() > MOST_REMOVED_SINGLY
+                    && next.time > oldest.time
+                    && kept.iter().all(|kept| kept.time == oldest.time) =>
+            {
+                self.remove([oldest].into_iter());
+                self.key.zset_remove_later(ScoreRange {
+                    first: format!("({}", oldest.time.as_millis()),
+                    last: "+inf".to_owned(),
+                });
             }
-            entries => self.remove(entries),
+            entries => {
+                let is_kept = |entry: &Entry| kept.iter().any(|kept| kept.is_same_member(entry));
+                self.remove(entries.iter().filter(|entry| !is_kept(entry)));
+            }
         }
     }
 
-    /// ZREM.
-    fn remove(&mut self, entries: &[Entry]) {
-        type Few<T> = SmallVec<[T; 1]>;
-        let key = &mut *self.key;
-        let members = entries
-            .iter()
-            .map(|entry| Text::new(key.ctx, &entry.member()));
-        let members = members.collect::<Few<Text<'_>>>();
-        let handles = members
-            .iter()
-            .map(Text::raw)
-            .collect::<Few<*mut RedisModuleString>>();
-        for member in &handles {
-            // SAFETY: the key is open for writing; nothing is asked back.
-            let status = unsafe {
-                api!(RedisModule_ZsetRem(
-                    key.writable(),
-                    *member,
-                    std::ptr::null_mut()
-                ))
-            };
-            written(status == OK);
+    fn remove<'e>(&mut self, entries: impl Iterator<Item = &'e Entry>) {
+        let ctx = self.key.ctx;
+        let members = entries.map(|entry| ModuleString::new(ctx, &entry.member()));
+        let members = members.collect::<SmallVec<[_; 1]>>();
+        if !members.is_empty() {
+            self.key.zset_remove(&members);
         }
-        // SAFETY: the format fits the arguments: a string, and strings with their number.
-        unsafe {
-            api!(RedisModule_Replicate(
-                key.ctx.raw,
-                c"ZREM".as_ptr(),
-                c"sv".as_ptr(),
-                key.name.raw,
-                handles.as_ptr(),
-                handles.len()
-            ));
-        }
-        key.changed(Change::Removed);
-        if key.len() == 0 {
-            key.changed(Change::Deleted);
-        }
+    }
+
+    fn member(&self, entry: Entry) -> ModuleString<'a> {
+        ModuleString::new(self.key.ctx, &entry.member())
     }
 
     /// The score that parts the oldest `count` entries from the rest; `None` where it does not part
@@ -191,27 +140,34 @@ impl LogStore for LogKey<'_, '_> {
     }
 
     fn append(&mut self, entry: Entry) {
-        self.add(entry);
+        let member = self.member(entry);
+        self.key.zset_add(entry.time, &member);
     }
 
-    fn replace(&mut self, old: &[Entry], new: Option<Entry>) {
-        if let Some(new) = new {
-            self.add(new);
+    fn replace(&mut self, old: &[Entry], new: &[Entry]) {
+        match new {
+            [] => {}
+            [new] => self.append(*new),
+            new => {
+                let members = new.iter().map(|entry| (entry.time, self.member(*entry)));
+                let members = members.collect::<Vec<_>>();
+                self.key.zset_add_all(&members);
+            }
         }
-        self.remove_newest(old);
+        self.remove_newest(old, new);
     }
 
     fn trim(&mut self, count: usize) {
         if let Some(last) = self.score_through(count) {
             let (first, last) = ("-inf".to_owned(), last.to_string());
-            self.key.remove_later(ScoreRange { first, last });
+            self.key.zset_remove_later(ScoreRange { first, last });
             STATS.trimmed_entries.add(count.try_into().unwrap_or(0));
         }
     }
 
     fn restart(&mut self, entry: Entry) {
         self.key.unlink();
-        self.add(entry);
+        self.append(entry);
     }
 
     fn expiry(&self) -> Option<Timestamp> {
@@ -221,10 +177,4 @@ impl LogStore for LogKey<'_, '_> {
     fn expire_at(&mut self, time: Timestamp) {
         self.key.expire_at(time);
     }
-}
-
-/// A time as a score. Times that are written are below 2^53 and therefore exact.
-#[expect(clippy::cast_precision_loss, reason = "below 2^53")]
-fn score(time: Timestamp) -> f64 {
-    time.as_millis() as f64
 }

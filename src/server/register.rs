@@ -13,8 +13,8 @@ use redis_module::raw::{
 };
 
 use super::api::{OK, api};
-use super::command::{Command, enter};
-use super::manual::{Argument, KeyUse, Keys, Kind};
+use super::command::{Command, trampoline};
+use super::spec::{Argument, KeyUse, Keys, Kind};
 
 static INFO_VERSION: RedisModuleCommandInfoVersion = RedisModuleCommandInfoVersion {
     version: 1,
@@ -28,14 +28,14 @@ static INFO_VERSION: RedisModuleCommandInfoVersion = RedisModuleCommandInfoVersi
 /// # Errors
 /// The sentence for the log if the server does not take it.
 pub fn register<C: Command>(ctx: *mut RedisModuleCtx) -> Result<(), String> {
-    let manual = C::MANUAL;
+    let spec = C::SPEC;
     let taken = |status| {
         if status == OK {
             Ok(())
         } else {
             Err(format!(
                 "the server refuses the command {}",
-                manual.name.to_string_lossy()
+                spec.name.to_string_lossy()
             ))
         }
     };
@@ -44,29 +44,29 @@ pub fn register<C: Command>(ctx: *mut RedisModuleCtx) -> Result<(), String> {
     taken(unsafe {
         api!(RedisModule_CreateCommand(
             ctx,
-            manual.name.as_ptr(),
-            Some(enter::<C>),
-            manual.flags.as_ptr(),
+            spec.name.as_ptr(),
+            Some(trampoline::<C>),
+            spec.flags.as_ptr(),
             0,
             0,
             0
         ))
     })?;
     // SAFETY: as above; the command was made just now.
-    let command = unsafe { api!(RedisModule_GetCommand(ctx, manual.name.as_ptr())) };
+    let command = unsafe { api!(RedisModule_GetCommand(ctx, spec.name.as_ptr())) };
 
-    let mut key_specs = [key_spec(manual.keys), END_OF_KEY_SPECS];
+    let mut key_specs = [key_spec(spec.keys), END_OF_KEY_SPECS];
     let mut lists = Lists::default();
     let info = RedisModuleCommandInfo {
         version: &raw const INFO_VERSION,
-        summary: manual.summary.as_ptr(),
-        complexity: manual.complexity.as_ptr(),
-        since: manual.since.as_ptr(),
+        summary: spec.summary.as_ptr(),
+        complexity: spec.complexity.as_ptr(),
+        since: spec.since.as_ptr(),
         history: null_mut(),
         tips: null(),
-        arity: manual.arity,
+        arity: spec.arity,
         key_specs: key_specs.as_mut_ptr(),
-        args: lists.lower(manual.arguments),
+        args: lists.lower(spec.arguments),
     };
     // SAFETY: the server copies all that `info` points to, which lives until then; all lists end as
     // it expects.
@@ -76,7 +76,7 @@ pub fn register<C: Command>(ctx: *mut RedisModuleCtx) -> Result<(), String> {
     // the server copies the text.
     taken(unsafe {
         raw::RedisModule_SetCommandACLCategories
-            .map_or(OK, |set| set(command, manual.categories.as_ptr()))
+            .map_or(OK, |set| set(command, spec.categories.as_ptr()))
     })
 }
 

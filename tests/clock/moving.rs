@@ -10,8 +10,8 @@ use crate::support::clock::{Frozen, START};
 use crate::support::oracle::{CLASSIC, Call, Oracle, Shape};
 use crate::support::random::{Numbers, assert_telling, effort, seeds};
 use crate::support::{
-    Reply, at_least, entries, eventually, now, repeated, reply_of, run, skip, slide, slide_counter,
-    slide_log,
+    Reply, add_tiers, at_least, bucket, entries, eventually, now, repeated, reply_of, run, skip,
+    slide, slide_counter, slide_log,
 };
 
 const STRICT: Shape = Shape {
@@ -32,7 +32,13 @@ const KEYS: [(&str, &str, Shape, &[&str]); 3] = [
 ];
 
 /// What the oracle of each knows at first.
-const EMPTY: [fn() -> Oracle; 3] = [Oracle::log, Oracle::counter, Oracle::counter];
+fn empty() -> Vec<Oracle> {
+    let oracle = |(key, name, _, _): &(&str, &str, _, _)| match *name {
+        "SLIDE.LOG" => Oracle::log(),
+        _ => Oracle::counter(key.as_bytes()),
+    };
+    KEYS.iter().map(oracle).collect()
+}
 
 /// Whether all commands of a transaction are at one instant, which its `TIME` says. Before Redis 7.2
 /// each asks the clock itself.
@@ -62,7 +68,7 @@ impl Watch {
         run::<()>(&mut frozen.con, "FLUSHALL", &[]);
         Watch {
             tiers: tiers.to_vec(),
-            oracles: EMPTY.map(|empty| empty()).to_vec(),
+            oracles: empty(),
             latest: vec![None; KEYS.len()],
             compared: 0,
             limited: 0,
@@ -90,9 +96,7 @@ impl Watch {
         for (key, name, _, words) in KEYS {
             let mut command = redis::cmd(name);
             command.arg(key);
-            for tier in &self.tiers {
-                command.arg(tier.0).arg(tier.1);
-            }
+            add_tiers(&mut command, &self.tiers);
             command.arg("COST").arg(cost).arg(words);
             transaction.add_command(command);
         }
@@ -122,7 +126,7 @@ impl Watch {
         }
         if expired {
             run::<()>(con, "DEL", &[key]);
-            self.oracles[place] = EMPTY[place]();
+            self.oracles[place] = empty().remove(place);
             self.latest[place] = None;
         }
     }
@@ -274,7 +278,8 @@ fn a_clock_that_stands_still_counts_all_the_same() {
     let stored = entries(&mut frozen.con, "SLIDE.LOG");
     assert_eq!(stored, [("9000:9000".to_owned(), START)]);
     let field: String = run(&mut frozen.con, "HGET", &["SLIDE.COUNTER", "60000"]);
-    assert_eq!(field, format!("{}:9000:0", START / 60_000));
+    let index = bucket("SLIDE.COUNTER", 60_000, 1, START);
+    assert_eq!(field, format!("{index}:9000:0"));
 }
 
 /// Runs something long on the server, puts the clock elsewhere once the server's log says that it

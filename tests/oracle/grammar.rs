@@ -5,7 +5,7 @@ mod fault;
 mod words;
 
 pub use fault::{Fault, Refusal};
-use fault::{names, one, out_of_range, quoted, syntax};
+use fault::{names, one, out_of_range, syntax};
 use words::{Options, Words};
 
 /// The largest limit, cost and number of units.
@@ -14,11 +14,17 @@ const MOST_UNITS: u64 = (1 << 53) - 1;
 /// Ten years in ms.
 pub const LONGEST_WINDOW: u64 = 315_576_000_000;
 
+/// The longest id of a lease, in bytes.
+pub const LONGEST_ID: usize = 128;
+
+/// A day in ms.
+pub const LONGEST_TTL: u64 = 86_400_000;
+
+const MOST_KEYS: u64 = 64;
 const MOST_TIERS: usize = 16;
 pub const MOST_BUCKETS: u64 = 64;
 
-const UNITS: [(&str, u64); 6] = [
-    ("", 1),
+const UNITS: [(&str, u64); 5] = [
     ("ms", 1),
     ("s", 1_000),
     ("m", 60_000),
@@ -30,17 +36,21 @@ const UNITS: [(&str, u64); 6] = [
 pub enum Name {
     Log,
     Counter,
+    Lease,
     Peek,
     Refund,
+    Release,
     All,
 }
 
 impl Name {
-    pub const EACH: [Self; 5] = [
+    pub const EACH: [Self; 7] = [
         Self::Log,
         Self::Counter,
+        Self::Lease,
         Self::Peek,
         Self::Refund,
+        Self::Release,
         Self::All,
     ];
 
@@ -48,54 +58,101 @@ impl Name {
         match self {
             Self::Log => "SLIDE.LOG",
             Self::Counter => "SLIDE.COUNTER",
+            Self::Lease => "SLIDE.LEASE",
             Self::Peek => "SLIDE.PEEK",
             Self::Refund => "SLIDE.REFUND",
+            Self::Release => "SLIDE.RELEASE",
             Self::All => "SLIDE.ALL",
         }
     }
 
-    /// The options that may follow the tiers; for ALL, those after the last clause.
+    /// The options at the end of the command; for ALL, those after the last clause.
     pub fn options(self) -> &'static [&'static str] {
         match self {
             Self::Log => &["COST", "FORCE", "HEADERS"],
             Self::Counter => &["COST", "FORCE", "HEADERS", "BUCKETS", "STRICT"],
+            Self::Lease => &["FORCE"],
             Self::Peek => &["COST", "HEADERS", "BUCKETS", "STRICT"],
-            Self::Refund => &[],
-            Self::All => &["COST", "FORCE"],
+            Self::Refund => &["AGE"],
+            Self::Release => &[],
+            Self::All => &["FORCE", "HEADERS"],
         }
     }
-}
-
-/// What is asked of one key's limiter.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Clause {
-    pub key: Vec<u8>,
-    /// What ALL says the limiter is.
-    pub kind: Option<Kind>,
-    /// Limit and window in ms.
-    pub tiers: Vec<(u64, u64)>,
-    pub buckets: Option<u64>,
-    pub strict: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Log,
     Counter,
+    Lease,
+}
+
+impl Kind {
+    const EACH: [Self; 3] = [Self::Log, Self::Counter, Self::Lease];
+
+    /// What a clause of this kind begins with.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Log => "LOG",
+            Self::Counter => "COUNTER",
+            Self::Lease => "LEASE",
+        }
+    }
+
+    /// The options in a clause of this kind.
+    pub fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::Log => &["COST"],
+            Self::Counter => &["COST", "BUCKETS", "STRICT"],
+            Self::Lease => &[],
+        }
+    }
+}
+
+/// What is asked of one key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clause {
+    pub key: Vec<u8>,
+    pub asks: Asks,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asks {
+    Limit {
+        /// What the command or the clause says the limiter is; PEEK does not.
+        kind: Option<Kind>,
+        /// Limit and window in ms.
+        tiers: Vec<(u64, u64)>,
+        cost: u64,
+        buckets: Option<u64>,
+        strict: bool,
+    },
+    Lease {
+        limit: u64,
+        /// In ms.
+        ttl: u64,
+        id: Vec<u8>,
+    },
 }
 
 /// What a good command asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
+    /// Of one key, or by ALL of several.
     Limit {
         clauses: Vec<Clause>,
-        cost: u64,
         force: bool,
         headers: bool,
     },
     Refund {
         key: Vec<u8>,
         units: u64,
+        /// In ms.
+        age: Option<u64>,
+    },
+    Release {
+        key: Vec<u8>,
+        ids: Vec<Vec<u8>>,
     },
 }
 
@@ -106,10 +163,13 @@ pub fn integer(word: &[u8], least: u64, most: u64) -> Option<u64> {
     (value.to_string() == text && (least..=most).contains(&value)).then_some(value)
 }
 
-fn window(word: &[u8]) -> Option<u64> {
+/// A duration in ms: a number and its unit.
+fn duration(word: &[u8], least: u64, most: u64) -> Option<u64> {
     UNITS.iter().find_map(|(unit, ms)| {
-        let number = integer(word.strip_suffix(unit.as_bytes())?, 1, LONGEST_WINDOW)?;
-        number.checked_mul(*ms).filter(|ms| *ms <= LONGEST_WINDOW)
+        let number = integer(word.strip_suffix(unit.as_bytes())?, 0, most)?;
+        number
+            .checked_mul(*ms)
+            .filter(|ms| (least..=most).contains(ms))
     })
 }
 
@@ -127,54 +187,128 @@ fn begins_tier(word: &[u8]) -> bool {
 /// Why it is turned down.
 pub fn read(name: Name, words: &[&[u8]]) -> Result<Request, Refusal> {
     match (name, words) {
-        (Name::Refund, &[key, units]) => match integer(units, 1, MOST_UNITS) {
-            Some(units) => Ok(Request::Refund {
-                key: key.to_vec(),
-                units,
-            }),
-            None => Err(one(out_of_range("units", 1, MOST_UNITS, Some(units)))),
-        },
-        (Name::Log | Name::Counter | Name::Peek, [key, rest @ ..]) if rest.len() >= 2 => {
-            read_one(name, key, Words(rest))
+        (Name::Refund, &[key, units, ref rest @ ..]) => read_refund(key, units, Words(rest)),
+        (Name::Release, [key, ids @ ..]) if !ids.is_empty() => read_release(key, Words(ids)),
+        (Name::Log, [key, rest @ ..]) if rest.len() >= 2 => {
+            read_one(name, Some(Kind::Log), key, Words(rest))
         }
+        (Name::Counter, [key, rest @ ..]) if rest.len() >= 2 => {
+            read_one(name, Some(Kind::Counter), key, Words(rest))
+        }
+        (Name::Lease, [key, rest @ ..]) if rest.len() >= 3 => {
+            read_one(name, Some(Kind::Lease), key, Words(rest))
+        }
+        (Name::Peek, [key, rest @ ..]) if rest.len() >= 2 => read_one(name, None, key, Words(rest)),
         (Name::All, [numkeys, rest @ ..]) if rest.len() >= 4 => read_all(numkeys, rest),
         _ => Err(Refusal::Arity),
     }
 }
 
-fn read_one(name: Name, key: &[u8], mut words: Words<'_>) -> Result<Request, Refusal> {
-    let tiers = words.tiers()?;
+fn read_refund(key: &[u8], units: &[u8], mut words: Words<'_>) -> Result<Request, Refusal> {
+    let Some(number) = integer(units, 1, MOST_UNITS) else {
+        return Err(one(out_of_range("units", 1, MOST_UNITS, Some(units))));
+    };
     let mut options = Options::default();
-    words.options(name.options(), &mut options)?;
+    words.options(Name::Refund.options(), &mut options)?;
     words.end()?;
-    let clause = Clause {
+    Ok(Request::Refund {
         key: key.to_vec(),
-        kind: None,
+        units: number,
+        age: options.age,
+    })
+}
+
+fn read_release(key: &[u8], mut words: Words<'_>) -> Result<Request, Refusal> {
+    let mut ids = Vec::new();
+    while words.peek().is_some() {
+        ids.push(words.id()?);
+    }
+    let key = key.to_vec();
+    Ok(Request::Release { key, ids })
+}
+
+fn read_one(
+    name: Name,
+    kind: Option<Kind>,
+    key: &[u8],
+    mut words: Words<'_>,
+) -> Result<Request, Refusal> {
+    let mut options = Options::default();
+    let asks = read_asks(kind, name.options(), &mut words, &mut options)?;
+    words.end()?;
+    let key = key.to_vec();
+    Ok(request(vec![Clause { key, asks }], &options))
+}
+
+/// What is asked of one key, with the options that follow.
+fn read_asks(
+    kind: Option<Kind>,
+    known: &[&str],
+    words: &mut Words<'_>,
+    options: &mut Options,
+) -> Result<Asks, Refusal> {
+    if kind == Some(Kind::Lease) {
+        let (limit, ttl, id) = (words.limit()?, words.ttl()?, words.id()?);
+        words.options(known, options)?;
+        return Ok(Asks::Lease { limit, ttl, id });
+    }
+    let tiers = words.tiers()?;
+    words.options(known, options)?;
+    Ok(Asks::Limit {
+        kind,
         tiers,
+        cost: options.cost.unwrap_or(1),
         buckets: options.buckets,
         strict: options.strict,
-    };
-    Ok(request(vec![clause], &options))
+    })
 }
 
 fn read_all(numkeys: &[u8], words: &[&[u8]]) -> Result<Request, Refusal> {
-    let Some(count) = integer(numkeys, 1, words.len() as u64) else {
-        return Err(one(Fault::Names(vec![
-            "numkeys".to_owned(),
-            quoted(numkeys),
-        ])));
+    let Some(count) = integer(numkeys, 1, MOST_KEYS) else {
+        return Err(one(out_of_range("numkeys", 1, MOST_KEYS, Some(numkeys))));
     };
-    let (keys, words) = words.split_at(usize::try_from(count).unwrap_or(words.len()));
+    let count = usize::try_from(count).expect("a small number");
+    let keys = &words[..count.min(words.len())];
     let mut seen = std::collections::HashSet::new();
-    if let Some(again) = keys.iter().find(|key| !seen.insert(**key)) {
-        return Err(one(Fault::Names(vec!["key".to_owned(), quoted(again)])));
+    let again = keys.iter().find(|key| !seen.insert(**key));
+    let again = again.map(|key| Fault::Names(vec!["key".to_owned(), fault::quoted(key)]));
+    let request = if keys.len() < count {
+        Err(Refusal::Faults(vec![
+            names(&["numkeys"]),
+            names(&["clause"]),
+        ]))
+    } else {
+        read_clauses(keys, Words(&words[count..]))
+    };
+    // Which of two faults comes first is not said.
+    match (again, request) {
+        (None, request) => request,
+        (Some(again), Err(Refusal::Faults(faults))) => {
+            Err(Refusal::Faults([vec![again], faults].concat()))
+        }
+        (Some(again), _) => Err(one(again)),
     }
-    let mut words = Words(words);
+}
+
+fn read_clauses(keys: &[&[u8]], mut words: Words<'_>) -> Result<Request, Refusal> {
     let mut clauses = Vec::new();
     while let Some(kind) = words.peek().and_then(kind) {
         words.next();
-        match read_clause(kind, keys.get(clauses.len()), &mut words) {
-            Ok(clause) => clauses.push(clause),
+        // The word after `LEASE limit ttl` is the id, even if it looks like a clause or an option.
+        match read_asks(
+            Some(kind),
+            kind.options(),
+            &mut words,
+            &mut Options::default(),
+        ) {
+            Ok(asks) => {
+                let key = keys
+                    .get(clauses.len())
+                    .copied()
+                    .unwrap_or_default()
+                    .to_vec();
+                clauses.push(Clause { key, asks });
+            }
             // A clause too many is a fault before anything in it is.
             Err(Refusal::Faults(mut faults)) if clauses.len() >= keys.len() => {
                 faults.push(names(&["clause"]));
@@ -190,37 +324,23 @@ fn read_all(numkeys: &[u8], words: &[&[u8]]) -> Result<Request, Refusal> {
     }
     let mut options = Options::default();
     words.options(Name::All.options(), &mut options)?;
-    words.end()?;
-    Ok(request(clauses, &options))
+    match words.peek() {
+        None => Ok(request(clauses, &options)),
+        // It is a clause behind an option, or one clause too many.
+        Some(word) if kind(word).is_some() => {
+            Err(Refusal::Faults(vec![syntax(word), names(&["clause"])]))
+        }
+        Some(word) => Err(one(syntax(word))),
+    }
 }
 
 fn kind(word: &[u8]) -> Option<Kind> {
-    match word {
-        word if is(word, "LOG") => Some(Kind::Log),
-        word if is(word, "COUNTER") => Some(Kind::Counter),
-        _ => None,
-    }
-}
-
-fn read_clause(kind: Kind, key: Option<&&[u8]>, words: &mut Words<'_>) -> Result<Clause, Refusal> {
-    let tiers = words.tiers()?;
-    let mut options = Options::default();
-    if kind == Kind::Counter {
-        words.options(&["BUCKETS", "STRICT"], &mut options)?;
-    }
-    Ok(Clause {
-        key: key.map(|key| key.to_vec()).unwrap_or_default(),
-        kind: Some(kind),
-        tiers,
-        buckets: options.buckets,
-        strict: options.strict,
-    })
+    Kind::EACH.into_iter().find(|kind| is(word, kind.word()))
 }
 
 fn request(clauses: Vec<Clause>, options: &Options) -> Request {
     Request::Limit {
         clauses,
-        cost: options.cost.unwrap_or(1),
         force: options.force,
         headers: options.headers,
     }

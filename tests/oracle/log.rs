@@ -1,11 +1,12 @@
 //! The exact log: all entries ever recorded, counted one by one.
 
-use super::{Call, Judged, Reply, report, stored};
+use super::headers::{Standing, Tier};
+use super::{Call, Judged, Reply, Span, report, reported, stored};
 
 /// What all entries of the longest window together can hold; only FORCE gets there.
 const SATURATED: i128 = 1 << 63;
 
-/// Entries that one refund takes from.
+/// Entries that one refund looks at.
 const REFUND_ENTRIES: usize = 1000;
 
 #[derive(Debug, Clone)]
@@ -65,6 +66,28 @@ impl Log {
                 self.entries.pop();
             }
         }
+        units - u64::try_from(left).expect("no more is taken than asked for")
+    }
+
+    /// Takes back units that were recorded `age` ms ago, give or take [`super::AGE_SLACK`]: from then
+    /// on, then from there back; of the newest entries only. Exact as far as [`Log::refund`] is.
+    pub fn refund_aged(&mut self, now: i64, units: u64, age: u64) -> u64 {
+        let span = Span::new(now, age);
+        let mut places: Vec<usize> = (0..self.entries.len())
+            .rev()
+            .take(REFUND_ENTRIES)
+            .filter(|&place| (span.first..=span.last).contains(&self.entries[place].0))
+            .collect();
+        let from_there = |place: &usize| self.entries[*place].0 >= span.middle;
+        let later = places.iter().take_while(|place| from_there(place)).count();
+        places[..later].reverse();
+        let mut left = i128::from(units);
+        for place in places {
+            let taken = left.min(self.entries[place].1);
+            left -= taken;
+            self.entries[place].1 -= taken;
+        }
+        self.entries.retain(|entry| entry.1 > 0);
         units - u64::try_from(left).expect("no more is taken than asked for")
     }
 
@@ -152,6 +175,10 @@ impl Log {
     }
 
     fn reply(&self, now: i128, call: Call, limited: bool) -> Reply {
+        report(limited, &self.judge(now, call))
+    }
+
+    fn judge(&self, now: i128, call: Call) -> Vec<Judged> {
         let judge = |&(limit, window): &(u64, u64)| Judged {
             limit,
             remaining: (i128::from(limit) - self.used(now, i128::from(window))).max(0),
@@ -162,6 +189,31 @@ impl Log {
                 .delay(now, window, |at| self.used(at, i128::from(window)) == 0)
                 .expect("all entries expire"),
         };
-        report(limited, &call.tiers.iter().map(judge).collect::<Vec<_>>())
+        call.tiers.iter().map(judge).collect()
+    }
+
+    /// The tiers after a call that was given this reply.
+    pub fn standing(&self, now: i64, call: Call, reply: Reply) -> Standing {
+        let now = i128::from(now);
+        let mut healed = self.clone();
+        healed.heal(now, call);
+        let judged = healed.judge(now, call);
+        let tier = |(judged, &(limit, window)): (&Judged, &(u64, u64))| {
+            let remaining = u64::try_from(judged.remaining).expect("at most the limit");
+            let fits = |at| healed.fits_tier(at, (limit, window), remaining + 1);
+            let used = healed.used(now, i128::from(window)) > 0;
+            let t = (used && limit > 0).then(|| healed.delay(now, window, fits));
+            Tier {
+                limit,
+                window,
+                remaining,
+                t: t.flatten().map(|t| u64::try_from(t).expect("a delay")),
+            }
+        };
+        Standing {
+            reply,
+            tiers: judged.iter().zip(call.tiers).map(tier).collect(),
+            reported: reported(reply.retry_after != 0, &judged),
+        }
     }
 }

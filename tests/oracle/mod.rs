@@ -1,4 +1,4 @@
-//! Naive oracles of the two limiters, of what the commands take and of what is stored, written from
+//! Naive oracles of the limiters, of what the commands take and of what is stored, written from
 //! the rules alone.
 //!
 //! They keep every recorded cost and add it up again for each question, search for waits instead of
@@ -19,11 +19,14 @@
 mod counter;
 mod either;
 pub mod grammar;
+pub mod headers;
+mod lease;
 mod log;
 pub mod stored;
 
-pub use counter::Counter;
-pub use either::{CLASSIC, Oracle, Shape};
+pub use counter::{Counter, shift};
+pub use either::{CLASSIC, Oracle, Question, Shape};
+pub use lease::{Lease, Take};
 pub use log::Log;
 
 /// The five integers of a reply.
@@ -44,6 +47,27 @@ pub struct Call<'a> {
     pub force: bool,
 }
 
+/// How much an AGE may be off either way, in ms.
+const AGE_SLACK: i128 = 1000;
+
+/// The instants that an aged refund looks at, both ends included.
+struct Span {
+    first: i128,
+    middle: i128,
+    last: i128,
+}
+
+impl Span {
+    fn new(now: i64, age: u64) -> Self {
+        let middle = i128::from(now) - i128::from(age);
+        Span {
+            first: middle - AGE_SLACK,
+            middle,
+            last: middle + AGE_SLACK,
+        }
+    }
+}
+
 impl Call<'_> {
     fn longest(&self) -> i128 {
         self.tiers
@@ -54,7 +78,7 @@ impl Call<'_> {
     }
 }
 
-/// One tier after the call. A wait of `None` is never.
+/// One tier after the call. A wait of `None` is never; it means nothing if the call was admitted.
 struct Judged {
     limit: u64,
     remaining: i128,
@@ -62,36 +86,41 @@ struct Judged {
     reset: i128,
 }
 
-/// The reply over all tiers: a limited call reports the tier with the longest wait, an admitted one
-/// the tier with the fewest units left; of equals the first given.
-fn report(limited: bool, tiers: &[Judged]) -> Reply {
-    let rank = |tier: &Judged| tier.wait.unwrap_or(i128::MAX);
-    let longest = tiers.iter().map(rank).max().expect("at least one tier");
-    let fewest = tiers
+/// The place of the reported tier: of a limited call the one with the longest wait, of an admitted
+/// one that with the fewest units left; of equals the first given.
+fn reported(limited: bool, tiers: &[Judged]) -> usize {
+    let longest = tiers.iter().map(rank).max();
+    let fewest = tiers.iter().map(|tier| tier.remaining).min();
+    tiers
         .iter()
-        .map(|tier| tier.remaining)
-        .min()
-        .expect("at least one tier");
-    let reported = tiers
-        .iter()
-        .find(|tier| {
+        .position(|tier| {
             if limited {
-                rank(tier) == longest
+                Some(rank(tier)) == longest
             } else {
-                tier.remaining == fewest
+                Some(tier.remaining) == fewest
             }
         })
-        .expect("some tier is the extreme one");
+        .expect("some tier is the extreme one")
+}
+
+/// Waits in order: never is the longest.
+fn rank(tier: &Judged) -> i128 {
+    tier.wait.unwrap_or(i128::MAX)
+}
+
+/// The reply over all tiers. An admitted call waits for nothing.
+fn report(limited: bool, tiers: &[Judged]) -> Reply {
+    let tier = &tiers[reported(limited, tiers)];
     let int = |value: i128| i64::try_from(value).expect("a reply fits 64 bits");
     Reply {
         limited: i64::from(limited),
-        limit: int(i128::from(reported.limit)),
-        remaining: int(reported.remaining),
-        retry_after: if longest == i128::MAX {
-            -1
-        } else {
-            int(longest)
+        limit: int(i128::from(tier.limit)),
+        remaining: int(tier.remaining),
+        retry_after: match tier.wait {
+            _ if !limited => 0,
+            Some(wait) => int(wait),
+            None => -1,
         },
-        reset_after: int(reported.reset),
+        reset_after: int(tier.reset),
     }
 }

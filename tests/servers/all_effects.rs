@@ -8,11 +8,9 @@ use redis::{Cmd, Connection, Value, pipe};
 use crate::all::slide_all;
 use crate::support::random::Numbers;
 use crate::support::{
-    Server, Setup, all_replies, entries, eventually, line, now, repeated, run, slide_peek, state,
-    wait_until,
+    DECADE, DECADE_FIELD, Server, Setup, all_replies, entries, eventually, line, now, repeated,
+    run, slide_peek, state, wait_until,
 };
-
-const DECADE: &str = "315576000000";
 
 fn words(text: &[&str]) -> Vec<String> {
     text.iter().map(|&word| word.to_owned()).collect()
@@ -25,14 +23,19 @@ fn the_effects_of_all_keys_are_one_transaction() {
         .line("appendfsync always")
         .start();
     let (mut con, mut look) = (server.connect(), server.connect());
-    let clauses = format!("3 a b c LOG 9 1d COUNTER 9 {DECADE} BUCKETS 2 LOG 5 1h");
-    let mut call = |options: &str| slide_all(&mut con, &format!("{clauses} {options}")).0;
-    assert_eq!(call("COST 3"), 0);
+    let clauses = |cost| {
+        format!(
+            "3 a b c LOG 9 1d COST {cost} COUNTER 9 {DECADE} BUCKETS 2 COST {cost} \
+             LOG 5 1h COST {cost}"
+        )
+    };
+    let mut call = |cost, force| slide_all(&mut con, &format!("{}{force}", clauses(cost))).0;
+    assert_eq!(call(3, ""), 0);
     let mut expected = vec![words(&["MULTI"])];
     for key in ["a", "b", "c"] {
         let expiry: i64 = run(&mut look, "PEXPIRETIME", &[key]);
         expected.push(if key == "b" {
-            let field = format!("{DECADE}/2");
+            let field = format!("{DECADE_FIELD}/2");
             let value: String = run(&mut look, "HGET", &["b", &field]);
             words(&["HSET", "b", &field, &value])
         } else {
@@ -51,12 +54,12 @@ fn the_effects_of_all_keys_are_one_transaction() {
     assert_eq!(stream(), expected);
 
     // What records nothing leaves nothing there, not even an empty transaction.
-    assert_eq!(call("COST 3"), 1);
-    assert_eq!(call("COST 0 FORCE"), 0);
+    assert_eq!(call(3, ""), 1);
+    assert_eq!(call(0, " FORCE"), 0);
     assert_eq!(stream(), expected);
 
     // The next recorded call has no expiry to change.
-    assert_eq!(call("COST 1"), 0);
+    assert_eq!(call(1, ""), 0);
     let written = stream();
     let names: Vec<&str> = written[expected.len()..]
         .iter()
@@ -77,12 +80,16 @@ fn mixed_call(numbers: &mut Numbers) -> Cmd {
             4..7 => "250 300ms",
             _ => "500 60s 900 1h",
         };
+        let cost = numbers.below(8);
         let (name, clause) = match key % 3 {
-            0 => (format!("log:{key}"), format!("LOG {tiers}")),
-            1 => (format!("counter:{key}"), format!("COUNTER {tiers}")),
+            0 => (format!("log:{key}"), format!("LOG {tiers} COST {cost}")),
+            1 => (
+                format!("counter:{key}"),
+                format!("COUNTER {tiers} COST {cost}"),
+            ),
             _ => (
                 format!("sharp:{key}"),
-                format!("COUNTER {tiers} BUCKETS {} STRICT", key * 7),
+                format!("COUNTER {tiers} BUCKETS {} STRICT COST {cost}", key * 7),
             ),
         };
         if !keys.contains(&name) {
@@ -92,11 +99,10 @@ fn mixed_call(numbers: &mut Numbers) -> Cmd {
     }
     let force = if numbers.below(20) == 0 { " FORCE" } else { "" };
     line(&format!(
-        "SLIDE.ALL {} {} {} COST {}{force}",
+        "SLIDE.ALL {} {} {}{force}",
         keys.len(),
         keys.join(" "),
         clauses.join(" "),
-        numbers.below(8),
     ))
 }
 
@@ -138,14 +144,14 @@ fn a_replica_without_the_module_holds_the_same() {
 
 /// A call for one of two users and everybody, as words after the command's name.
 fn call_of(user: &str) -> String {
-    format!("2 {user} everybody COUNTER 150 {DECADE} BUCKETS 10 LOG 200 1d")
+    format!("2 {user} everybody COUNTER 150 3652d BUCKETS 10 LOG 200 1d")
 }
 
 /// How many units are in a user's counter and in everybody's log.
 fn used(con: &mut Connection, user: &str) -> [i64; 2] {
     let most = 1_000_000;
     let log = slide_peek(con, "everybody", &[(most, "1d")], &["COST", "0"]);
-    let counter = [(most, DECADE)];
+    let counter = [(most, "3652d")];
     let user = slide_peek(con, user, &counter, &["COST", "0", "BUCKETS", "10"]);
     [user, log].map(|reply| 1_000_000 - reply.remaining)
 }
@@ -172,7 +178,7 @@ fn in_a_script_and_in_a_function() {
     let body = "local admitted = 0
         for _ = 1, 120 do
             local reply = redis.call('SLIDE.ALL', 2, keys[1], keys[2],
-                'COUNTER', 150, '315576000000', 'BUCKETS', 10, 'LOG', 200, '1d')
+                'COUNTER', 150, '3652d', 'BUCKETS', 10, 'LOG', 200, '1d')
             if #reply ~= 3 or #reply[2] ~= 5 or #reply[3] ~= 5 then return reply end
             if reply[1] == 0 then admitted = admitted + 1 end
         end

@@ -6,23 +6,21 @@ use redis::{Connection, Value};
 
 use crate::support::random::Numbers;
 use crate::support::{
-    Server, command, error_of, now, run, slide, slide_counter, slide_log, slide_peek, state,
-    timed_replies, wait_until,
+    ALMOST_A_DECADE, DECADE, DECADE_FIELD, DECADE_MS, Server, bucket, command, error_of,
+    key_with_passed, now, run, slide, slide_counter, slide_log, slide_peek, state, timed_replies,
+    wait_until,
 };
-
-/// The longest window there is: no test meets the boundary of its buckets.
-const DECADE: &str = "315576000000";
-const DECADE_MS: i64 = 315_576_000_000;
 
 fn fields(con: &mut Connection, key: &str) -> BTreeMap<String, String> {
     run(con, "HGETALL", &[key])
 }
 
-/// The stored value of a decade's field: the index of the current bucket, and its count before
-/// others that are empty.
-fn value(con: &mut Connection, buckets: i64, count: u64) -> String {
+/// The stored value of a key's field for a decade: the index of the current bucket, and its count
+/// before others that are empty.
+fn value(con: &mut Connection, key: &str, buckets: i64, count: u64) -> String {
     let zeros = ":0".repeat(usize::try_from(buckets).unwrap());
-    format!("{}:{count}{zeros}", now(con) * buckets / DECADE_MS)
+    let index = bucket(key, DECADE_MS, buckets, now(con));
+    format!("{index}:{count}{zeros}")
 }
 
 #[test]
@@ -35,14 +33,16 @@ fn a_field_holds_the_index_and_one_count_more_than_buckets() {
             let options = ["COST", cost, "BUCKETS", &buckets.to_string()];
             slide_counter(&mut con, &key, &[(100, DECADE)], &options);
         }
-        let expected =
-            BTreeMap::from([(format!("{DECADE}/{buckets}"), value(&mut con, buckets, 7))]);
+        let expected = BTreeMap::from([(
+            format!("{DECADE_FIELD}/{buckets}"),
+            value(&mut con, &key, buckets, 7),
+        )]);
         assert_eq!(fields(&mut con, &key), expected);
     }
     // One bucket is the classic counter, whose field is the window alone.
     slide_counter(&mut con, "one", &[(100, DECADE)], &["BUCKETS", "1"]);
     slide_counter(&mut con, "one", &[(100, DECADE)], &["COST", "2"]);
-    let expected = BTreeMap::from([(DECADE.to_owned(), value(&mut con, 1, 3))]);
+    let expected = BTreeMap::from([(DECADE_FIELD.to_owned(), value(&mut con, "one", 1, 3))]);
     assert_eq!(fields(&mut con, "one"), expected);
 }
 
@@ -50,7 +50,7 @@ fn a_field_holds_the_index_and_one_count_more_than_buckets() {
 fn every_tier_is_divided_alike() {
     let server = Server::start();
     let mut con = server.connect();
-    let tiers = [(9, "315575999999"), (5, DECADE)];
+    let tiers = [(9, ALMOST_A_DECADE), (5, DECADE)];
     let reply = slide_counter(&mut con, "k", &tiers, &["BUCKETS", "12", "COST", "2"]);
     assert_eq!((reply.limited, reply.limit, reply.remaining), (0, 5, 3));
     let names: Vec<String> = fields(&mut con, "k").into_keys().collect();
@@ -70,13 +70,13 @@ fn strict_is_the_same_field_seen_otherwise() {
         let reply = slide_counter(&mut con, "k", &[(5, DECADE)], options);
         assert_eq!((reply.limited, reply.remaining), (0, left), "{options:?}");
     }
-    let expected = BTreeMap::from([(format!("{DECADE}/4"), value(&mut con, 4, 4))]);
+    let expected = BTreeMap::from([(format!("{DECADE_FIELD}/4"), value(&mut con, "k", 4, 4))]);
     assert_eq!(fields(&mut con, "k"), expected);
     // Without BUCKETS it is the classic field.
     slide_counter(&mut con, "k", &[(5, DECADE)], &["STRICT"]);
     assert_eq!(
-        fields(&mut con, "k").get(DECADE),
-        Some(&value(&mut con, 1, 1))
+        fields(&mut con, "k").get(DECADE_FIELD),
+        Some(&value(&mut con, "k", 1, 1))
     );
 }
 
@@ -85,13 +85,16 @@ fn strict_is_the_same_field_seen_otherwise() {
 fn the_oldest_bucket_counts_in_part_or_whole() {
     let server = Server::start();
     let mut con = server.connect();
-    // A window of which the current one of four buckets has half passed.
-    let window = now(&mut con) * 4 * 2 / 61;
-    let field = format!("{window}/4");
-    run::<i64>(&mut con, "HSET", &["k", &field, "30:1:2:3:4:50"]);
-    let window = window.to_string();
+    // A key whose current one of four buckets has half passed.
+    let (key, index) = key_with_passed(&mut con, DECADE_MS, 4, 0.5);
+    let field = format!("{DECADE_FIELD}/4");
+    run::<i64>(
+        &mut con,
+        "HSET",
+        &[&key, &field, &format!("{index}:1:2:3:4:50")],
+    );
     let left = |con: &mut Connection, options: &[&str]| {
-        slide_peek(con, "k", &[(100, &window)], options).remaining
+        slide_peek(con, &key, &[(100, DECADE)], options).remaining
     };
     let free = ["COST", "0", "BUCKETS", "4"];
     // 10 units are in the window, and of the 50 just half or a hair less.
@@ -126,6 +129,35 @@ fn another_number_of_buckets_starts_empty_and_leaves_the_first_alone() {
     assert_eq!(slide_peek(&mut con, "k", &[(5, DECADE)], &[]).remaining, 5);
 }
 
+/// A caller whose window is what is left of the day passes another one each time.
+#[test]
+fn windows_that_are_over_leave_no_fields_behind() {
+    let server = Server::start();
+    let mut con = server.connect();
+    for round in 0..3000 {
+        let window = format!("{}ms", 1 + round % 30);
+        slide_counter(&mut con, "k", &[(1000, &window), (1_000_000, "1d")], &[]);
+        let fields: usize = run(&mut con, "HLEN", &["k"]);
+        assert!(fields <= 2 + 2 * 30, "{fields} fields after {round} calls");
+    }
+    for round in 0..3000 {
+        // Never one twice. All are over after 140 ms.
+        let window = format!("{}ms", 10 + round % 60);
+        let buckets = (2 + round / 60).to_string();
+        slide_counter(&mut con, "l", &[(1000, &window)], &["BUCKETS", &buckets]);
+    }
+    let over = now(&mut con) + 150;
+    wait_until(&mut con, over);
+    for window in 1..200 {
+        let window = format!("{window}m");
+        let call = slide_counter(&mut con, "l", &[(1000, "1d"), (9, &window)], &[]);
+        assert_eq!(call.limited, 0);
+    }
+    let left: Vec<String> = run(&mut con, "HKEYS", &["l"]);
+    let dead = left.iter().filter(|field| field.contains('/'));
+    assert!(dead.count() <= 8, "{left:?}");
+}
+
 #[test]
 fn many_buckets_make_the_hash_a_table_and_go_on_counting() {
     let server = Server::start();
@@ -152,7 +184,7 @@ fn many_buckets_make_the_hash_a_table_and_go_on_counting() {
     let most = (1 << 57) - 1;
     assert_eq!(
         fields(&mut con, "large").get("315576000000/64"),
-        Some(&value(&mut con, 64, most))
+        Some(&value(&mut con, "large", 64, most))
     );
     assert_eq!(
         run::<u64>(&mut con, "SLIDE.REFUND", &["large", "9007199254740991"]),

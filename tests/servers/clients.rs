@@ -4,9 +4,9 @@ use std::thread;
 
 use redis::Value;
 
-use crate::support::{Server, admitted, repeated, run, slide};
+use crate::support::{DECADE, Server, admitted, repeated, run, slide};
 
-const CALLS: [(&str, &str); 2] = [("SLIDE.LOG", "1d"), ("SLIDE.COUNTER", "315576000000")];
+const CALLS: [(&str, &str); 2] = [("SLIDE.LOG", "1d"), ("SLIDE.COUNTER", DECADE)];
 
 #[test]
 fn pipelined_calls() {

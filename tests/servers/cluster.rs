@@ -22,7 +22,7 @@ fn start() -> (Server, Connection) {
 #[test]
 fn keys_of_one_call_share_a_slot() {
     let (_server, mut con) = start();
-    let call = "LOG 5 1d COUNTER 5 315576000000 BUCKETS 2";
+    let call = "LOG 5 1d COUNTER 5 3652d BUCKETS 2";
     for keys in ["user:1 endpoint:1", "{1}:user {2}:user"] {
         let error = error_of(&mut con, &line(&format!("SLIDE.ALL 2 {keys} {call}")));
         assert!(error.starts_with("CROSSSLOT "), "{error}");
@@ -47,10 +47,10 @@ fn commands_of_one_key_work_on_any_slot() {
         assert_eq!(slide_peek(&mut con, &log, &[(5, "1d")], &[]).remaining, 4);
         assert_eq!(run::<i64>(&mut con, "SLIDE.REFUND", &[&log, "9"]), 1);
         let counter = format!("counter:{key}");
-        let tier = [(5, "315576000000")];
+        let tier = [(5, "3652d")];
         assert_eq!(slide_counter(&mut con, &counter, &tier, &[]).remaining, 4);
         assert_eq!(
-            slide_all(&mut con, &format!("1 {counter} COUNTER 5 315576000000")).0,
+            slide_all(&mut con, &format!("1 {counter} COUNTER 5 3652d")).0,
             0
         );
         assert_eq!(slide_peek(&mut con, &counter, &tier, &[]).remaining, 3);

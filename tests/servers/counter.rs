@@ -4,48 +4,24 @@ use std::collections::BTreeMap;
 
 use redis::Connection;
 
-use crate::support::oracle::{Call, Counter, Reply};
+use crate::support::oracle::{Call, Counter, Reply, stored};
 use crate::support::{
-    Server, Timed, now, run, slide, slide_counter, state, timed_reply, wait_until,
+    ALMOST_A_DECADE, ALMOST_A_DECADE_FIELD, DECADE, DECADE_FIELD, DECADE_MS, Server, Timed, bucket,
+    end_of_bucket, key_with_passed, now, run, slide, slide_counter, start_of_bucket, state,
+    timed_reply, wait_until,
 };
-
-/// The longest window there is: no test meets its boundary.
-const DECADE: &str = "315576000000";
-const DECADE_MS: i64 = 315_576_000_000;
 
 fn fields(con: &mut Connection, key: &str) -> BTreeMap<String, String> {
     run(con, "HGETALL", &[key])
 }
 
-/// A window whose current bucket began a given part of itself ago.
-fn window_with_passed(con: &mut Connection, part: f64) -> (i64, i64) {
-    let index = 6;
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
-    let window = (now(con) as f64 / (index as f64 + part)) as i64;
-    assert!(window <= DECADE_MS);
-    (index, window)
-}
-
-/// Stores one window's counts on the server, and gives an oracle that has them too.
-fn store(con: &mut Connection, key: &str, window: i64, index: i64, counts: [u64; 2]) -> Counter {
+/// Stores a decade's counts on the server, and gives an oracle that has them too.
+fn store(con: &mut Connection, key: &str, index: i64, counts: [u64; 2]) -> Counter {
     let [current, previous] = counts;
     let value = format!("{index}:{current}:{previous}");
-    run::<i64>(con, "HSET", &[key, &window.to_string(), &value]);
-    let mut oracle = Counter::new();
-    let tiers = [(0, window.unsigned_abs())];
-    for (age, cost) in [(1, previous), (0, current)] {
-        oracle.call(
-            (index - age) * window,
-            Call {
-                tiers: &tiers,
-                cost,
-                force: true,
-            },
-            1,
-            false,
-        );
-    }
-    oracle
+    run::<i64>(con, "HSET", &[key, DECADE_FIELD, &value]);
+    let field = stored::field(DECADE_FIELD.as_bytes(), value.as_bytes());
+    Counter::holding(key.as_bytes(), &[field.unwrap()])
 }
 
 /// Runs one call, and checks its reply against the oracle's at some instant of its duration.
@@ -54,17 +30,12 @@ fn check(
     con: &mut Connection,
     oracle: &Counter,
     key: &str,
-    tier: (u64, i64),
+    (limit, window): (u64, i64),
     cost: u64,
 ) -> Timed<Reply> {
-    let written = (tier.0, tier.1.to_string());
-    let command = slide(
-        "SLIDE.COUNTER",
-        key,
-        &[(written.0, written.1.as_str())],
-        &["COST", &cost.to_string()],
-    );
-    let tiers = [(tier.0, tier.1.unsigned_abs())];
+    let tier = (limit, &*format!("{window}ms"));
+    let command = slide("SLIDE.COUNTER", key, &[tier], &["COST", &cost.to_string()]);
+    let tiers = [(limit, window.unsigned_abs())];
     let call = Call {
         tiers: &tiers,
         cost,
@@ -79,23 +50,29 @@ fn check(
 fn one_field_a_window_holds_index_and_both_counts() {
     let server = Server::start();
     let mut con = server.connect();
-    let index = now(&mut con) / DECADE_MS;
-    let tiers = [(100, DECADE), (50, "315575999999")];
+    let index = |con: &mut _, window| bucket("k", window, 1, now(con));
+    let tiers = [(100, DECADE), (50, ALMOST_A_DECADE)];
     let first = slide_counter(&mut con, "k", &tiers, &["COST", "7"]);
     assert_eq!((first.limited, first.limit, first.remaining), (0, 50, 43));
     slide_counter(&mut con, "k", &tiers, &[]);
     assert_eq!(
         fields(&mut con, "k"),
         BTreeMap::from([
-            (DECADE.to_owned(), format!("{index}:8:0")),
-            ("315575999999".to_owned(), format!("{index}:8:0")),
+            (
+                DECADE_FIELD.to_owned(),
+                format!("{}:8:0", index(&mut con, DECADE_MS))
+            ),
+            (
+                ALMOST_A_DECADE_FIELD.to_owned(),
+                format!("{}:8:0", index(&mut con, DECADE_MS - 1))
+            ),
         ])
     );
     assert_eq!(run::<String>(&mut con, "TYPE", &["k"]), "hash");
 }
 
 #[test]
-fn windows_are_aligned_to_the_epoch_and_the_key_lives_two_of_them() {
+fn windows_begin_at_moments_of_the_keys_own_and_the_key_lives_two_of_them() {
     let server = Server::start();
     let mut con = server.connect();
     for (window, ms) in [
@@ -131,12 +108,13 @@ fn windows_are_aligned_to_the_epoch_and_the_key_lives_two_of_them() {
                     .unwrap();
                 assert_eq!(reply[0], 0);
                 let index: i64 = value.split(':').next().unwrap().parse().unwrap();
-                let bucket = |time: &[i64]| (time[0] * 1000 + time[1] / 1000) / ms;
+                let at = |time: &[i64]| bucket(&key, ms, 1, time[0] * 1000 + time[1] / 1000);
                 assert!(
-                    (bucket(&before)..=bucket(&after)).contains(&index),
+                    (at(&before)..=at(&after)).contains(&index),
                     "{window}: {value}"
                 );
-                assert_eq!(expiry, (index + 2) * ms, "{window}: {value}");
+                let end = end_of_bucket(&key, ms, 1, index);
+                assert_eq!(expiry, end, "{window}: {value}");
             }
         }
     }
@@ -149,14 +127,14 @@ fn a_missing_or_shortened_expiry_is_set_right() {
     let server = Server::start();
     let mut con = server.connect();
     for (options, buckets) in [(&["COST", "1"][..], 1), (&["BUCKETS", "5"], 5)] {
-        let tiers = [(10, DECADE), (10, "315575999999")];
+        let tiers = [(10, DECADE), (10, ALMOST_A_DECADE)];
         slide_counter(&mut con, "k", &tiers, options);
         let expiry: i64 = run(&mut con, "PEXPIRETIME", &["k"]);
-        let index = now(&mut con) * buckets / DECADE_MS;
-        assert_eq!(
-            expiry,
-            ((index + buckets + 1) * DECADE_MS + buckets - 1) / buckets
-        );
+        let end = |window| {
+            let index = bucket("k", window, buckets, now(&mut server.connect()));
+            end_of_bucket("k", window, buckets, index)
+        };
+        assert_eq!(expiry, end(DECADE_MS).max(end(DECADE_MS - 1)));
         let spoil: [&[&str]; 3] = [
             &["PERSIST", "k"],
             &["PEXPIRE", "k", "1000000"],
@@ -168,7 +146,7 @@ fn a_missing_or_shortened_expiry_is_set_right() {
             assert_ne!(spoiled, expiry);
             // A limited call writes nothing, not even this.
             let limited =
-                slide_counter(&mut con, "k", &[(0, DECADE), (0, "315575999999")], options);
+                slide_counter(&mut con, "k", &[(0, DECADE), (0, ALMOST_A_DECADE)], options);
             assert_eq!(limited.limited, 1);
             assert_eq!(run::<i64>(&mut con, "PEXPIRETIME", &["k"]), spoiled);
             assert_eq!(slide_counter(&mut con, "k", &tiers, options).limited, 0);
@@ -190,9 +168,9 @@ fn a_missing_or_shortened_expiry_is_set_right() {
 fn the_previous_window_counts_by_the_part_still_covered() {
     let server = Server::start();
     let mut con = server.connect();
-    let (index, window) = window_with_passed(&mut con, 0.1001);
-    let oracle = store(&mut con, "k", window, index, [10, 50]);
-    let reply = check(&mut con, &oracle, "k", (100, window), 0).value;
+    let (key, index) = key_with_passed(&mut con, DECADE_MS, 1, 0.1001);
+    let oracle = store(&mut con, &key, index, [10, 50]);
+    let reply = check(&mut con, &oracle, &key, (100, DECADE_MS), 0).value;
     assert_eq!((reply.limited, reply.remaining), (0, 45));
 }
 
@@ -200,10 +178,10 @@ fn the_previous_window_counts_by_the_part_still_covered() {
 fn nothing_is_rounded_before_the_comparison() {
     let server = Server::start();
     let mut con = server.connect();
-    let (index, window) = window_with_passed(&mut con, 0.0);
+    let (key, index) = key_with_passed(&mut con, DECADE_MS, 1, 0.001);
     // The rest of one unit is still in the window, however little of it has gone.
-    let oracle = store(&mut con, "k", window, index, [0, 1]);
-    let reply = check(&mut con, &oracle, "k", (1, window), 1).value;
+    let oracle = store(&mut con, &key, index, [0, 1]);
+    let reply = check(&mut con, &oracle, &key, (1, DECADE_MS), 1).value;
     assert_eq!((reply.limited, reply.remaining), (1, 0));
 }
 
@@ -212,23 +190,20 @@ fn waits_know_how_the_weight_falls() {
     let server = Server::start();
     let mut con = server.connect();
     // 60 before and 12 now, a fifth into the window: a sixtieth of the window frees one unit.
-    let (index, window) = window_with_passed(&mut con, 0.2001);
-    let oracle = store(&mut con, "k", window, index, [12, 60]);
-    let reply = check(&mut con, &oracle, "k", (60, window), 1).value;
+    let (key, index) = key_with_passed(&mut con, DECADE_MS, 1, 0.2001);
+    let oracle = store(&mut con, &key, index, [12, 60]);
+    let reply = check(&mut con, &oracle, &key, (60, DECADE_MS), 1).value;
     assert_eq!((reply.limited, reply.remaining), (1, 0));
-    assert!(
-        reply.retry_after <= window / 60,
-        "{reply:?}, window {window}"
-    );
+    assert!(reply.retry_after <= DECADE_MS / 60, "{reply:?}");
     // 10 now, half into the window: the rest of it, and a tenth of the next.
-    let (index, window) = window_with_passed(&mut con, 0.5);
-    let oracle = store(&mut con, "l", window, index, [10, 0]);
-    let reply = check(&mut con, &oracle, "l", (10, window), 1).value;
+    let (key, index) = key_with_passed(&mut con, DECADE_MS, 1, 0.5);
+    let oracle = store(&mut con, &key, index, [10, 0]);
+    let reply = check(&mut con, &oracle, &key, (10, DECADE_MS), 1).value;
     assert_eq!((reply.limited, reply.remaining), (1, 0));
-    let expected = window * 6 / 10;
+    let expected = DECADE_MS * 6 / 10;
     assert!(
-        reply.retry_after.abs_diff(expected) < 5000,
-        "{reply:?}, {window}"
+        (expected - DECADE_MS / 1000..=expected).contains(&reply.retry_after),
+        "{reply:?}"
     );
 }
 
@@ -239,11 +214,12 @@ fn the_window_that_just_ended_is_still_there() {
     let server = Server::start();
     let mut con = server.connect();
     let (limit, window) = (5, 1000);
-    let mut oracle = Counter::new();
-    let end = (now(&mut con) / window + 1) * window;
+    let mut oracle = Counter::new(b"k");
+    let index = bucket("k", window, 1, now(&mut con)) + 1;
+    // The buckets begin earlier than the epoch's seconds by this key's own part of one.
+    let end = start_of_bucket("k", window, 1, index);
     wait_until(&mut con, end); // so that the fill stays inside one window
-    let index = end / window;
-    let fill = slide_counter(&mut con, "k", &[(limit, "1000")], &["COST", "5"]);
+    let fill = slide_counter(&mut con, "k", &[(limit, "1s")], &["COST", "5"]);
     assert_eq!((fill.limited, fill.remaining), (0, 0));
     let stored = format!("{index}:5:0");
     assert_eq!(
@@ -291,36 +267,32 @@ fn the_window_that_just_ended_is_still_there() {
 fn time_stands_still_at_a_bucket_of_the_near_future() {
     let server = Server::start();
     let mut con = server.connect();
-    let window = 86_400_000;
-    let index = now(&mut con) / window + 1;
-    let oracle = store(&mut con, "k", window, index, [2, 3]);
+    let index = bucket("k", DECADE_MS, 1, now(&mut con)) + 1;
+    let oracle = store(&mut con, "k", index, [2, 3]);
     let before = state(&mut con);
-    let reply = check(&mut con, &oracle, "k", (6, window), 2).value;
+    let reply = check(&mut con, &oracle, "k", (6, DECADE_MS), 2).value;
     assert_eq!((reply.limited, reply.remaining), (1, 1));
     assert_eq!(state(&mut con), before);
-    check(&mut con, &oracle, "k", (6, window), 1);
-    assert_eq!(fields(&mut con, "k")["86400000"], format!("{index}:3:3"));
+    check(&mut con, &oracle, "k", (6, DECADE_MS), 1);
+    assert_eq!(fields(&mut con, "k")[DECADE_FIELD], format!("{index}:3:3"));
 }
 
 #[test]
 fn a_bucket_of_the_far_future_becomes_the_current_one() {
     let server = Server::start();
     let mut con = server.connect();
-    let (index, window) = window_with_passed(&mut con, 0.3);
+    let index = bucket("k", DECADE_MS, 1, now(&mut con));
     for (cost, limit, limited, healed) in [(1, 5, 1, 5), (0, 5, 0, 5), (9, 5, 1, 5), (2, 10, 0, 7)]
     {
-        let oracle = store(&mut con, "k", window, index + 3, [2, 3]);
-        run::<i64>(
-            &mut con,
-            "PEXPIREAT",
-            &["k", &((index + 5) * window).to_string()],
-        );
-        let reply = check(&mut con, &oracle, "k", (limit, window), cost).value;
+        let oracle = store(&mut con, "k", index + 3, [2, 3]);
+        let end = end_of_bucket("k", DECADE_MS, 1, index + 3);
+        run::<i64>(&mut con, "PEXPIREAT", &["k", &end.to_string()]);
+        let reply = check(&mut con, &oracle, "k", (limit, DECADE_MS), cost).value;
         assert_eq!(reply.limited, limited, "{cost} of {limit}");
         let stored = fields(&mut con, "k");
-        assert_eq!(stored[&window.to_string()], format!("{index}:{healed}:0"));
+        assert_eq!(stored[DECADE_FIELD], format!("{index}:{healed}:0"));
         let expiry: i64 = run(&mut con, "PEXPIRETIME", &["k"]);
-        assert_eq!(expiry, (index + 2) * window);
+        assert_eq!(expiry, end_of_bucket("k", DECADE_MS, 1, index));
         run::<i64>(&mut con, "DEL", &["k"]);
     }
 }

@@ -1,12 +1,11 @@
-//! `slide.enforce no`: limits are tried on live traffic, or switched off, without a caller's doing.
+//! `slide.enforce no`: a dry run, in which callers are told that they are admitted and all else is as
+//! if limits were enforced.
 
 use redis::{Connection, Value};
 
 use crate::support::{
-    Server, Setup, info_number, run, slide, slide_counter, slide_log, slide_peek,
+    DECADE, Server, Setup, info_number, run, slide, slide_counter, slide_log, slide_peek,
 };
-
-const DECADE: &str = "315576000000";
 
 fn set(con: &mut Connection, value: &str) {
     run::<()>(con, "CONFIG", &["SET", "slide.enforce", value]);
@@ -17,7 +16,7 @@ fn setting(con: &mut Connection) -> String {
 }
 
 #[test]
-fn calls_are_recorded_and_answered_as_admitted() {
+fn only_the_first_integer_says_otherwise() {
     let server = Server::start();
     let mut con = server.connect();
     assert_eq!(setting(&mut con), "yes");
@@ -35,20 +34,24 @@ fn calls_are_recorded_and_answered_as_admitted() {
         let over = call(5, &["COST", "4"]);
         assert_eq!(
             (over.limited, over.limit, over.remaining),
-            (0, 5, 0),
+            (0, 5, 1),
             "{name}"
         );
         assert!(over.retry_after > 0, "{name}: waits are as they would be");
         let never = call(5, &["COST", "6"]);
         assert_eq!((never.limited, never.retry_after), (0, -1), "{name}");
-        // 14 units are in it.
-        assert_eq!(call(20, &["COST", "0"]).remaining, 6, "{name}");
+        // Nothing but the first call is in it.
+        assert_eq!(call(20, &["COST", "0"]).remaining, 16, "{name}");
+        // FORCE records as ever.
+        let forced = call(5, &["COST", "2", "FORCE"]);
+        assert_eq!((forced.limited, forced.remaining), (0, 0), "{name}");
+        assert!(forced.retry_after > 0, "{name}");
         let peek = slide_peek(&mut con, name, &[(5, window)], &[]);
         assert_eq!((peek.limited, peek.remaining), (0, 0), "{name}");
         assert!(peek.retry_after > 0, "{name}");
     }
     let limited = info_number(&mut con, "slide", "slide_log_limited");
-    assert_eq!(limited - log_limited, 2, "INFO says what would have been");
+    assert_eq!(limited - log_limited, 3, "INFO says what would have been");
 
     set(&mut con, "yes");
     assert_eq!(
@@ -70,11 +73,12 @@ fn the_tier_that_would_limit_is_reported() {
     let server = Server::start();
     let mut con = server.connect();
     set(&mut con, "no");
-    // One unit is left in the first tier and none fits the second, which is the one to report.
+    // Four units are left in the first tier and two in the second, which is the one to report.
     let tiers = [(7, "1h"), (5, "1d")];
     slide_log(&mut con, "k", &tiers, &["COST", "3"]);
     let over = slide_log(&mut con, "k", &tiers, &["COST", "3"]);
-    assert_eq!((over.limited, over.limit, over.remaining), (0, 5, 0));
+    assert_eq!((over.limited, over.limit, over.remaining), (0, 5, 2));
+    assert!(over.retry_after > 0, "{over:?}");
 }
 
 #[test]

@@ -3,10 +3,8 @@
 use redis::Connection;
 
 use crate::support::{
-    Server, now, run, slide, slide_counter, slide_log, slide_peek, timed_replies,
+    DECADE, Server, now, run, slide, slide_counter, slide_log, slide_peek, timed_replies,
 };
-
-const DECADE: &str = "315576000000";
 
 /// The events of some classes that calls cause, each with its key, in order.
 pub fn events(

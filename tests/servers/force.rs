@@ -1,8 +1,9 @@
 //! FORCE: what has happened is recorded, whatever the limit says.
 
-use crate::support::{Server, entries, error_of, now, run, slide, slide_counter, slide_log, state};
-
-const DECADE: &str = "315576000000";
+use crate::support::{
+    ALMOST_A_DECADE, DECADE, DECADE_FIELD, DECADE_MS, Server, bucket, entries, error_of, now, run,
+    slide, slide_counter, slide_log, state,
+};
 
 #[test]
 fn a_forced_call_is_recorded_over_the_limit() {
@@ -35,7 +36,7 @@ fn a_forced_call_is_recorded_over_the_limit() {
 fn a_forced_call_is_recorded_in_every_tier() {
     let server = Server::start();
     let mut con = server.connect();
-    let tiers = [(1, DECADE), (10, "315575999999")];
+    let tiers = [(1, DECADE), (10, ALMOST_A_DECADE)];
     let reply = slide_counter(&mut con, "k", &tiers, &["COST", "3", "FORCE"]);
     assert_eq!((reply.limited, reply.limit, reply.retry_after), (1, 1, -1));
     assert_eq!(
@@ -87,17 +88,17 @@ fn a_log_saturates_at_2_to_the_63() {
 fn a_bucket_saturates_at_2_to_the_57_less_1() {
     let server = Server::start();
     let mut con = server.connect();
-    let index = now(&mut con) / 315_576_000_000;
+    let index = bucket("k", DECADE_MS, 1, now(&mut con));
     let most = (1_u64 << 57) - 1;
     run::<i64>(
         &mut con,
         "HSET",
-        &["k", DECADE, &format!("{index}:{}:7", most - 5)],
+        &["k", DECADE_FIELD, &format!("{index}:{}:7", most - 5)],
     );
     for _ in 0..2 {
         let full = slide_counter(&mut con, "k", &[(5, DECADE)], &["COST", "100", "FORCE"]);
         assert_eq!((full.limited, full.remaining, full.retry_after), (1, 0, -1));
-        let value: String = run(&mut con, "HGET", &["k", DECADE]);
+        let value: String = run(&mut con, "HGET", &["k", DECADE_FIELD]);
         assert_eq!(value, format!("{index}:{most}:7"));
     }
 }

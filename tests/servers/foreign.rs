@@ -1,12 +1,13 @@
 //! Keys that hold something that the module did not write: an error, and nothing is touched.
 
-use crate::support::{Server, command, error_of, now, run, slide, slide_counter, slide_log, state};
+use crate::support::{
+    ALMOST_A_DECADE, ALMOST_A_DECADE_FIELD, DECADE, DECADE_FIELD, Server, command, error_of, now,
+    run, slide, slide_counter, slide_log, state,
+};
 
 const LOG: &str = "ERR key holds a sorted set that SLIDE.LOG did not write";
 const COUNTER: &str = "ERR key holds a hash that SLIDE.COUNTER did not write";
 const WRONGTYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
-
-const DECADE: &str = "315576000000";
 
 #[test]
 fn other_types_get_the_standard_error() {
@@ -25,20 +26,21 @@ fn other_types_get_the_standard_error() {
     slide_counter(&mut con, "counter", &[(5, "1d")], &[]);
     let before = state(&mut con);
     for (name, wrong) in [
-        (
-            "SLIDE.LOG",
-            ["string", "list", "set", "stream", "bits", "counter"],
-        ),
-        (
-            "SLIDE.COUNTER",
-            ["string", "list", "set", "stream", "bits", "log"],
-        ),
+        ("SLIDE.LOG", ("counter", "SLIDE.COUNTER")),
+        ("SLIDE.COUNTER", ("log", "SLIDE.LOG")),
     ] {
-        for key in wrong {
-            for cost in ["0", "1", "6"] {
-                let call = slide(name, key, &[(5, "60s")], &["COST", cost]);
-                assert_eq!(error_of(&mut con, &call), WRONGTYPE, "{name} {key}");
+        for cost in ["0", "1", "6"] {
+            let call = |key| slide(name, key, &[(5, "60s")], &["COST", cost]);
+            for key in ["string", "list", "set", "stream", "bits"] {
+                assert_eq!(error_of(&mut con, &call(key)), WRONGTYPE, "{name} {key}");
             }
+            // One of our own kinds is named.
+            let (key, kind) = wrong;
+            let error = error_of(&mut con, &call(key));
+            assert!(
+                error.starts_with("WRONGTYPE ") && error.contains(&format!("key holds a {kind}")),
+                "{name} {key}: {error}"
+            );
         }
     }
     assert_eq!(state(&mut con), before);
@@ -58,7 +60,14 @@ fn a_foreign_sorted_set_is_left_alone() {
         (&live, "1"),
         (&live, "1:"),
         (&live, ":1"),
+        (&live, "1:1:"),
         (&live, "1:1:1"),
+        (&live, "1:1:10"),
+        (&live, "1:1:01"),
+        (&live, "1:1:W01"),
+        (&live, "1:1:1W"),
+        (&live, "1:1:1+"),
+        (&live, "1:1:11:"),
         (&live, "-1:1"),
         (&live, "1:-1"),
         (&live, "1:x"),
@@ -102,17 +111,30 @@ fn a_foreign_oldest_live_entry_is_seen() {
     let server = Server::start();
     let mut con = server.connect();
     let time = now(&mut con);
-    run::<i64>(
-        &mut con,
-        "ZADD",
-        &["k", &(time - 9).to_string(), "x", &time.to_string(), "2:1"],
-    );
-    let before = state(&mut con);
-    assert_eq!(
-        error_of(&mut con, &slide("SLIDE.LOG", "k", &[(5, "1h")], &[])),
-        LOG
-    );
-    assert_eq!(state(&mut con), before);
+    let (oldest, newest) = ((time - 9).to_string(), time.to_string());
+    for member in [
+        "x",
+        "1:1:",
+        "1:1:1",
+        "1:1:10",
+        "1:1:01",
+        "1:1:1W",
+        "1:1:1V0",
+        "1:1:W01",
+        "1:1:11+",
+        "1:1:11:",
+        "1:1:zzzzzzzzzzzzzz11",
+    ] {
+        let stored = ["k", &oldest, member, &newest, "2:1"];
+        run::<i64>(&mut con, "ZADD", &stored);
+        let before = state(&mut con);
+        for name in ["SLIDE.LOG", "SLIDE.PEEK"] {
+            let call = slide(name, "k", &[(5, "1h")], &[]);
+            assert_eq!(error_of(&mut con, &call), LOG, "{name}: {member}");
+        }
+        assert_eq!(state(&mut con), before);
+        run::<i64>(&mut con, "DEL", &["k"]);
+    }
 }
 
 #[test]
@@ -124,18 +146,18 @@ fn a_foreign_hash_is_left_alone() {
         ("", ""),
         ("60000x", "1:1:1"),
         ("60000/", "1:1:1"),
-        (DECADE, ""),
-        (DECADE, "5"),
-        (DECADE, "5:1"),
-        (DECADE, "5:1:1:1"),
-        (DECADE, "5:1:"),
-        (DECADE, ":1:1"),
-        (DECADE, "x:1:1"),
-        (DECADE, "5:-1:1"),
-        (DECADE, "5:1:x"),
-        (DECADE, "5:1:1 "),
-        (DECADE, "5:18446744073709551616:1"),
-        (DECADE, "99999999999999999999:1:1"),
+        (DECADE_FIELD, ""),
+        (DECADE_FIELD, "5"),
+        (DECADE_FIELD, "5:1"),
+        (DECADE_FIELD, "5:1:1:1"),
+        (DECADE_FIELD, "5:1:"),
+        (DECADE_FIELD, ":1:1"),
+        (DECADE_FIELD, "x:1:1"),
+        (DECADE_FIELD, "5:-1:1"),
+        (DECADE_FIELD, "5:1:x"),
+        (DECADE_FIELD, "5:1:1 "),
+        (DECADE_FIELD, "5:18446744073709551616:1"),
+        (DECADE_FIELD, "99999999999999999999:1:1"),
     ] {
         run::<i64>(&mut con, "HSET", &["k", field, value]);
         run::<i64>(&mut con, "PEXPIRE", &["k", "1000000"]);
@@ -168,7 +190,7 @@ fn another_window_of_the_same_counter_is_not_foreign() {
     let server = Server::start();
     let mut con = server.connect();
     slide_counter(&mut con, "k", &[(5, DECADE)], &["COST", "5"]);
-    let other = slide_counter(&mut con, "k", &[(5, "315575999999")], &[]);
+    let other = slide_counter(&mut con, "k", &[(5, ALMOST_A_DECADE)], &[]);
     assert_eq!((other.limited, other.remaining), (0, 4));
     assert_eq!(run::<i64>(&mut con, "HLEN", &["k"]), 2);
 }
@@ -178,9 +200,9 @@ fn an_error_in_one_tier_records_in_none() {
     let server = Server::start();
     let mut con = server.connect();
     slide_counter(&mut con, "k", &[(5, DECADE)], &[]);
-    run::<i64>(&mut con, "HSET", &["k", "315575999999", "mine"]);
+    run::<i64>(&mut con, "HSET", &["k", ALMOST_A_DECADE_FIELD, "mine"]);
     let before = state(&mut con);
-    let call = command("SLIDE.COUNTER", &["k", "5", DECADE, "5", "315575999999"]);
+    let call = command("SLIDE.COUNTER", &["k", "5", DECADE, "5", ALMOST_A_DECADE]);
     assert_eq!(error_of(&mut con, &call), COUNTER);
     assert_eq!(state(&mut con), before);
 }

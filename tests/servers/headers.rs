@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 use redis::{Cmd, Connection, Value, from_redis_value, from_redis_value_ref, pipe};
 
 use crate::support::{
-    Reply, Server, entries, error_of, now, reply_of, run, slide, slide_counter, slide_log, state,
-    wait_until,
+    DECADE, Reply, Server, entries, error_of, now, reply_of, run, slide, slide_counter, slide_log,
+    state, wait_until,
 };
-
-const DECADE: &str = "315576000000";
 
 type Headers = BTreeMap<String, String>;
 
@@ -70,14 +68,14 @@ fn an_admitted_call_has_five_headers() {
 }
 
 #[test]
-fn the_last_unit_is_no_reason_to_retry() {
+fn an_admitted_call_need_not_retry() {
     let server = Server::start();
     let mut con = server.connect();
     let (reply, headers) = call(
         &mut con,
         &slide("SLIDE.LOG", "k", &[(1, "60s")], &["HEADERS"]),
     );
-    assert_eq!((reply.limited, reply.retry_after), (0, 60_000));
+    assert_eq!((reply.limited, reply.retry_after), (0, 0));
     assert!(!headers.contains_key("Retry-After"), "{headers:?}");
     assert_eq!(headers["RateLimit"], "\"1-per-60s\";r=0;t=60");
 }
@@ -128,6 +126,7 @@ fn there_is_no_header_for_never() {
     );
     // Nothing is used: there is nothing to wait for.
     assert_eq!(headers["RateLimit"], "\"3-per-60s\";r=3");
+    // A client need not wait for anything either.
     let reset: i64 = headers["X-RateLimit-Reset"].parse().unwrap();
     assert!((before + 999) / 1000 <= reset && reset <= (now(&mut con) + 999) / 1000);
 
@@ -143,8 +142,8 @@ fn a_policy_is_given_for_every_tier() {
     let mut con = server.connect();
     let tiers = [
         (10, "500ms"),
-        (20, "1500"),
-        (30, "60000"),
+        (20, "1500ms"),
+        (30, "60000ms"),
         (40, "1h"),
         (5, "1d"),
     ];
@@ -155,7 +154,11 @@ fn a_policy_is_given_for_every_tier() {
          \"40-per-3600s\";q=40;w=3600, \"5-per-86400s\";q=5;w=86400"
     );
     assert_eq!(headers["X-RateLimit-Limit"], "5");
-    assert_eq!(headers["RateLimit"], "\"5-per-86400s\";r=4;t=86400");
+    assert_eq!(
+        headers["RateLimit"],
+        "\"10-per-500ms\";r=9;t=1, \"20-per-1500ms\";r=19;t=2, \"30-per-60s\";r=29;t=60, \
+         \"40-per-3600s\";r=39;t=3600, \"5-per-86400s\";r=4;t=86400"
+    );
 }
 
 #[test]
@@ -204,6 +207,53 @@ fn the_reset_is_an_instant_that_does_not_wobble() {
     let peek = slide("SLIDE.PEEK", "log", &[(10, "60s")], &["HEADERS"]);
     let reset = &call(&mut con, &peek).1["X-RateLimit-Reset"];
     assert_eq!(*reset, ((end + 999) / 1000).to_string());
+}
+
+/// Waiting for it gets in, to the second: for one unit more, or for the call that was limited.
+#[test]
+fn the_reset_is_when_the_next_call_gets_in() {
+    let server = Server::start();
+    let mut con = server.connect();
+    let time = now(&mut con);
+    for (age, member) in [(20_000, "1:1"), (10_000, "2:1")] {
+        run::<i64>(&mut con, "ZADD", &["k", &(time - age).to_string(), member]);
+    }
+    let seconds = |ms: i64| ((ms + 999) / 1000).to_string();
+    for (tier, cost, reset) in [
+        // Room for one: the next one comes when the oldest leaves.
+        ((3, "60s"), "1", time + 40_000),
+        // Limited, and so until the oldest leaves, or both.
+        ((2, "60s"), "1", time + 40_000),
+        ((2, "60s"), "2", time + 50_000),
+    ] {
+        let peek = slide("SLIDE.PEEK", "k", &[tier], &["COST", cost, "HEADERS"]);
+        let headers = call(&mut con, &peek).1;
+        assert_eq!(
+            headers["X-RateLimit-Reset"],
+            seconds(reset),
+            "{cost} of {tier:?}"
+        );
+    }
+}
+
+/// A structured field holds at most 15 digits; the policy's name and the X- headers are text.
+#[test]
+fn numbers_beyond_a_structured_field_are_capped() {
+    let server = Server::start();
+    let mut con = server.connect();
+    let largest = 9_007_199_254_740_991;
+    let log = slide("SLIDE.LOG", "k", &[(largest, "60s")], &["HEADERS"]);
+    let headers = call(&mut con, &log).1;
+    assert_eq!(headers["X-RateLimit-Limit"], "9007199254740991");
+    assert_eq!(headers["X-RateLimit-Remaining"], "9007199254740990");
+    assert_eq!(
+        headers["RateLimit-Policy"],
+        "\"9007199254740991-per-60s\";q=999999999999999;w=60"
+    );
+    assert_eq!(
+        headers["RateLimit"],
+        "\"9007199254740991-per-60s\";r=999999999999999;t=60"
+    );
 }
 
 #[test]

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use redis::{Connection, Value};
 
-use crate::support::{Server, now, repeated, run, slide, slide_counter, slide_log, slide_peek};
-
-const DECADE: &str = "315576000000";
+use crate::support::{
+    DECADE, Server, now, repeated, run, slide, slide_counter, slide_log, slide_peek,
+};
 
 /// The module's section, without the server's prefix.
 fn counts(con: &mut Connection) -> BTreeMap<String, i64> {
@@ -108,7 +108,7 @@ fn everything_else_is_counted_once() {
 
     let errors = added(&mut con, |con| {
         run::<()>(con, "SET", &["string", "x"]);
-        for (key, window) in [("string", "1d"), ("k", "0")] {
+        for (key, window) in [("string", "1d"), ("k", "60")] {
             slide("SLIDE.LOG", key, &[(3, window)], &[])
                 .query::<Value>(con)
                 .unwrap_err();

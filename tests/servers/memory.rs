@@ -3,12 +3,11 @@
 use redis::{Connection, pipe};
 
 use crate::support::{
-    Server, entries, error_of, info_number, now, run, slide, slide_counter, slide_log, state,
+    DECADE, Server, entries, error_of, info_number, now, run, slide, slide_counter, slide_log,
+    state,
 };
 
 const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
-const DECADE: &str = "315576000000";
-
 fn set_maxmemory(con: &mut Connection, bytes: i64) {
     run::<()>(con, "CONFIG", &["SET", "maxmemory", &bytes.to_string()]);
 }

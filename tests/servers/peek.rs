@@ -4,11 +4,9 @@ use redis::Value;
 
 use crate::loading::command_info;
 use crate::support::{
-    Reply, Server, Setup, at_least, entries, error_of, eventually, info_number, now, run, slide,
-    slide_counter, slide_log, slide_peek, state, timed_replies,
+    ALMOST_A_DECADE, DECADE, Reply, Server, Setup, at_least, entries, error_of, eventually,
+    info_number, now, run, slide, slide_counter, slide_log, slide_peek, state, timed_replies,
 };
-
-const DECADE: &str = "315576000000";
 
 #[test]
 fn a_missing_key_is_an_empty_one_and_stays_missing() {
@@ -40,7 +38,7 @@ fn a_peek_says_what_a_call_would_without_recording() {
     let server = Server::start();
     let mut con = server.connect();
     for (name, window) in [("SLIDE.LOG", "1d"), ("SLIDE.COUNTER", DECADE)] {
-        let tiers = [(10, window), (9, "315575999999")];
+        let tiers = [(10, window), (9, ALMOST_A_DECADE)];
         slide(name, name, &tiers, &["COST", "4"])
             .query::<Value>(&mut con)
             .unwrap();

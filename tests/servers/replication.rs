@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::support::{
-    Server, Setup, entries, eventually, info_number, now, repeated, run, slide, slide_counter,
-    slide_log, state, timed_replies,
+    ALMOST_A_DECADE, ALMOST_A_DECADE_FIELD, DECADE, DECADE_FIELD, Server, Setup, entries,
+    eventually, info_number, now, repeated, run, slide, slide_counter, slide_log, state,
+    timed_replies,
 };
 use crate::traffic::run_mixed_calls;
-
-const DECADE: &str = "315576000000";
 
 fn with_append_only_file() -> Server {
     Setup::new()
@@ -100,11 +99,15 @@ fn a_recorded_call_is_written_as_its_effects() {
     slide_counter(
         &mut con,
         "k",
-        &[(10, DECADE), (9, "315575999999")],
+        &[(10, DECADE), (9, ALMOST_A_DECADE)],
         &["COST", "3"],
     );
     let expiry: i64 = run(&mut con, "PEXPIRETIME", &["k"]);
-    let fields: Vec<String> = run(&mut con, "HMGET", &["k", DECADE, "315575999999"]);
+    let fields: Vec<String> = run(
+        &mut con,
+        "HMGET",
+        &["k", DECADE_FIELD, ALMOST_A_DECADE_FIELD],
+    );
     let file = server.append_only_file();
     let mut set: Vec<&str> = file
         .iter()
@@ -112,7 +115,7 @@ fn a_recorded_call_is_written_as_its_effects() {
         .flat_map(|command| command[2..].iter().map(String::as_str))
         .collect();
     set.sort_unstable();
-    let mut expected = [DECADE, "315575999999", &fields[0], &fields[1]];
+    let mut expected = [DECADE_FIELD, ALMOST_A_DECADE_FIELD, &fields[0], &fields[1]];
     expected.sort_unstable();
     assert_eq!(set, expected);
     assert_eq!(

@@ -2,9 +2,9 @@
 
 use redis::{Connection, Value, cmd};
 
-use crate::support::{Server, eventually, reply, run, slide};
+use crate::support::{DECADE, Server, eventually, reply, run, slide};
 
-const CALLS: [(&str, &str); 2] = [("SLIDE.LOG", "1d"), ("SLIDE.COUNTER", "315576000000")];
+const CALLS: [(&str, &str); 2] = [("SLIDE.LOG", "1d"), ("SLIDE.COUNTER", DECADE)];
 
 /// Whether a transaction of a client that watched the key goes through after another's call.
 fn goes_through(
@@ -50,7 +50,7 @@ fn only_a_recorded_call_breaks_watch() {
             goes_through(&mut con, &mut other, name, &free),
             "{name}: COST 0"
         );
-        let wrong = slide(name, name, &[(2, "0")], &[]);
+        let wrong = slide(name, name, &[(2, "60")], &[]);
         run::<()>(&mut con, "WATCH", &[name]);
         wrong.query::<Value>(&mut other).unwrap_err();
         run::<()>(&mut con, "MULTI", &[]);

@@ -24,6 +24,17 @@ use oracle::Shape;
 pub use oracle::Reply;
 pub use server::{Server, Setup};
 
+/// The longest window there is: no test meets the boundary of a bucket.
+pub const DECADE: &str = "315576000000ms";
+pub const DECADE_MS: i64 = 315_576_000_000;
+
+/// A window almost as long.
+pub const ALMOST_A_DECADE: &str = "315575999999ms";
+
+/// The fields of these windows in a counter of one bucket.
+pub const DECADE_FIELD: &str = "315576000000";
+pub const ALMOST_A_DECADE_FIELD: &str = "315575999999";
+
 /// What a condition may take before the test gives up on it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -107,7 +118,7 @@ pub fn slide(name: &str, key: impl ToRedisArgs, tiers: &[(u64, &str)], options: 
 /// Adds the words of tiers with windows in ms.
 pub fn add_tiers(command: &mut Cmd, tiers: &[(u64, u64)]) {
     for &(limit, window) in tiers {
-        command.arg(limit).arg(window);
+        command.arg(limit).arg(format!("{window}ms"));
     }
 }
 
@@ -117,6 +128,49 @@ pub fn add_shape(command: &mut Cmd, Shape { buckets, strict }: Shape) {
     if strict {
         command.arg("STRICT");
     }
+}
+
+/// The index of a key's current bucket, of so many in a window of so many ms.
+pub fn bucket(key: &str, window: i64, buckets: i64, now: i64) -> i64 {
+    (now + shift(key, window)) * buckets / window
+}
+
+/// When that bucket begins, rounded up.
+pub fn start_of_bucket(key: &str, window: i64, buckets: i64, index: i64) -> i64 {
+    let ticks = index * window;
+    ticks / buckets + i64::from(ticks % buckets > 0) - shift(key, window)
+}
+
+/// When that bucket stops to matter: at the end of the window after its own, rounded up.
+pub fn end_of_bucket(key: &str, window: i64, buckets: i64, index: i64) -> i64 {
+    start_of_bucket(key, window, buckets, index + buckets + 1)
+}
+
+/// A key, and the index of its current bucket, of which a given part has just passed: keys differ in
+/// when their windows begin.
+pub fn key_with_passed(
+    con: &mut Connection,
+    window: i64,
+    buckets: i64,
+    part: f64,
+) -> (String, i64) {
+    let now = now(con);
+    let has_passed = |key: &String| {
+        let ticks = (now + shift(key, window)) * buckets % window;
+        #[allow(clippy::cast_precision_loss)] // it need not be exact
+        let passed = ticks as f64 / window as f64;
+        (part..part + 0.0005).contains(&passed)
+    };
+    let mut keys = (0..).map(|number| format!("key{number}"));
+    let key = keys.find(has_passed).expect("some key");
+    let index = bucket(&key, window, buckets, now);
+    (key, index)
+}
+
+/// How much earlier than the epoch's the windows of a key begin, in ms.
+pub fn shift(key: &str, window: i64) -> i64 {
+    let shift = oracle::shift(key.as_bytes(), window.unsigned_abs());
+    i64::try_from(shift).expect("less than a window")
 }
 
 /// Runs a limiter call and checks the shape of its reply.
@@ -138,6 +192,18 @@ pub fn reply_of(five: &[i64]) -> Reply {
         retry_after,
         reset_after,
     }
+}
+
+/// The map of headers that a call with HEADERS is answered.
+#[track_caller]
+pub fn headers_of(map: &Value) -> Vec<(String, String)> {
+    let pairs = map
+        .as_map_iter()
+        .unwrap_or_else(|| panic!("no map: {map:?}"));
+    let text = |value| from_redis_value_ref(value).expect("text");
+    pairs
+        .map(|(name, value)| (text(name), text(value)))
+        .collect()
 }
 
 /// The reply to `SLIDE.ALL`: whether any key was over its limit, and each key's own five integers.

@@ -1,30 +1,34 @@
-//! The words of `SLIDE.ALL`.
+//! The arguments of `SLIDE.ALL`.
 
 use std::collections::HashSet;
 use std::iter::Peekable;
 
+use super::declared::{COUNTER_CLAUSE, LOG_CLAUSE};
 use super::values::parse_numkeys;
-use super::{Keyword, Options, argument, end, take_more_tiers, take_options, take_tier};
+use super::{Options, take_more_tiers, take_tier, unexpected};
 use crate::limiter::counter::Shape;
 use crate::limiter::tier::Tiers;
-use crate::server::{Error, Quoted};
+use crate::limiter::units::Cost;
+use crate::server::{Argument, Error, Found};
 
 /// What a caller asks of the limiters of several keys.
 #[derive(Clone, Debug)]
 pub struct AllRequest {
     /// One clause for each key, in their order.
     pub clauses: Vec<Clause>,
-    /// The words after the last clause.
+    /// The arguments after the last clause.
     pub options: Options,
 }
 
-/// What one key's limiter is asked.
+/// What a caller asks of one key's limiter.
 #[derive(Clone, Debug)]
 pub struct Clause {
     /// Which limiter it is.
     pub limiter: Limiter,
     /// The tiers that the call has to pass.
     pub tiers: Tiers,
+    /// The units that the call takes.
+    pub cost: Cost,
 }
 
 /// A limiter that a clause can name.
@@ -36,68 +40,74 @@ pub enum Limiter {
     Counter(Shape),
 }
 
-/// Reads `numkeys key [key ...] clause [clause ...] [option ...]`.
+/// Reads `numkeys key [key ...] clause [clause ...] [option ...]`, with the options among the
+/// `declared` arguments.
 ///
 /// # Errors
 /// The argument at fault, its range and what was found.
-pub fn parse_all<'a>(words: impl Iterator<Item = &'a [u8]> + Clone) -> Result<AllRequest, Error> {
-    let most = u64::try_from(words.clone().skip(1).count()).unwrap_or(u64::MAX);
-    let mut words = words.peekable();
-    let keys = parse_numkeys(words.next(), most)?;
+pub fn parse_all<'a>(
+    args: impl Iterator<Item = &'a [u8]>,
+    declared: &[Argument],
+) -> Result<AllRequest, Error> {
+    let mut args = args.peekable();
+    let keys = parse_numkeys(args.next())?;
     let mut seen = HashSet::new();
-    for key in words.by_ref().take(keys) {
+    for key in args.by_ref().take(keys) {
         if !seen.insert(key) {
-            return Err(argument(format!(
-                "keys must differ, got {} twice",
-                Quoted(Some(key))
-            )));
+            return Err(Error::RepeatedKey(Found::new(Some(key))));
         }
     }
 
-    let mut clauses = Vec::new();
-    while let Some(clause) = take_clause(&mut words)? {
+    let mut clauses = Vec::with_capacity(keys);
+    while let Some(clause) = take_clause(&mut args)? {
         clauses.push(clause);
     }
     if clauses.len() != keys {
-        return Err(argument(format!(
-            "clauses, which begin with LOG or COUNTER, must be as many as keys, {keys}, got {} \
-             before {}",
-            clauses.len(),
-            Quoted(words.next())
-        )));
+        return Err(Error::Clauses {
+            keys,
+            clauses: clauses.len(),
+            next: Found::new(args.next()),
+        });
     }
     let mut options = Options::default();
-    take_options(&mut words, &[Keyword::Cost, Keyword::Force], &mut options)?;
-    end(words.next())?;
-    Ok(AllRequest { clauses, options })
+    options.take(&mut args, declared)?;
+    match args.next() {
+        None => Ok(AllRequest { clauses, options }),
+        rest => Err(unexpected(rest)),
+    }
 }
 
-/// Takes a clause, if the next word begins one.
+/// Takes a clause, if the next argument begins one.
 fn take_clause<'a>(
-    words: &mut Peekable<impl Iterator<Item = &'a [u8]>>,
+    args: &mut Peekable<impl Iterator<Item = &'a [u8]>>,
 ) -> Result<Option<Clause>, Error> {
-    let spelled = |spelling: &'static [u8]| move |word: &&[u8]| word.eq_ignore_ascii_case(spelling);
-    if words.next_if(spelled(b"LOG")).is_some() {
+    let spelled = |spelling: &'static [u8]| move |arg: &&[u8]| arg.eq_ignore_ascii_case(spelling);
+    if args.next_if(spelled(b"LOG")).is_some() {
+        let (tiers, options) = take_tiers_and_options(args, LOG_CLAUSE)?;
         return Ok(Some(Clause {
             limiter: Limiter::Log,
-            tiers: take_tiers(words)?,
+            tiers,
+            cost: options.cost(),
         }));
     }
-    if words.next_if(spelled(b"COUNTER")).is_none() {
-        return Ok(None);
+    if args.next_if(spelled(b"COUNTER")).is_some() {
+        let (tiers, options) = take_tiers_and_options(args, COUNTER_CLAUSE)?;
+        return Ok(Some(Clause {
+            limiter: Limiter::Counter(options.shape()),
+            tiers,
+            cost: options.cost(),
+        }));
     }
-    let tiers = take_tiers(words)?;
-    let mut options = Options::default();
-    take_options(words, &[Keyword::Buckets, Keyword::Strict], &mut options)?;
-    Ok(Some(Clause {
-        limiter: Limiter::Counter(options.shape()),
-        tiers,
-    }))
+    Ok(None)
 }
 
-/// Takes one tier, and all that follow.
-fn take_tiers<'a>(words: &mut Peekable<impl Iterator<Item = &'a [u8]>>) -> Result<Tiers, Error> {
-    let mut tiers = Tiers::new(take_tier(words)?);
-    take_more_tiers(words, &mut tiers)?;
-    Ok(tiers)
+fn take_tiers_and_options<'a>(
+    args: &mut Peekable<impl Iterator<Item = &'a [u8]>>,
+    declared: &[Argument],
+) -> Result<(Tiers, Options), Error> {
+    let mut tiers = Tiers::new(take_tier(args)?);
+    take_more_tiers(args, &mut tiers)?;
+    let mut options = Options::default();
+    options.take(args, declared)?;
+    Ok((tiers, options))
 }

@@ -2,19 +2,20 @@
 
 use proptest::prelude::*;
 
-use super::{Keyword, Limiter, parse, parse_all, parse_units};
+use super::declared::{AGE, BUCKETS, COST, FORCE, HEADERS, STRICT};
+use super::{Limiter, parse, parse_all, parse_refund};
+use crate::limiter::units::Millis;
+use crate::server::Argument;
 
-const ALL: &[Keyword] = &[
-    Keyword::Cost,
-    Keyword::Force,
-    Keyword::Headers,
-    Keyword::Buckets,
-    Keyword::Strict,
-];
+const ALL: &[Argument] = &[COST, FORCE, HEADERS, BUCKETS, STRICT];
+
+fn words(line: &str) -> impl Iterator<Item = &[u8]> + Clone {
+    let words = line.split(' ').filter(|word| !word.is_empty());
+    words.map(str::as_bytes)
+}
 
 fn read(line: &str) -> Result<(Vec<(u64, u64)>, u64), String> {
-    let words = line.split(' ').filter(|word| !word.is_empty());
-    parse(words.map(str::as_bytes), ALL)
+    parse(words(line), ALL)
         .map(|request| {
             let tiers = request.tiers.each().iter();
             let tiers = tiers.map(|tier| (tier.limit.get(), tier.window.get()));
@@ -27,7 +28,7 @@ fn read(line: &str) -> Result<(Vec<(u64, u64)>, u64), String> {
 fn reads_tiers_and_options() {
     assert_eq!(read("10 60s"), Ok((vec![(10, 60_000)], 1)));
     assert_eq!(
-        read("10 500ms 20 5m 30 1h 40 1d 50 60000 cOsT 7"),
+        read("10 500ms 20 5m 30 1h 40 1d 50 60000ms cOsT 7"),
         Ok((
             vec![
                 (10, 500),
@@ -41,7 +42,7 @@ fn reads_tiers_and_options() {
     );
     assert_eq!(read("0 3652d"), Ok((vec![(0, 315_532_800_000)], 1)));
     assert_eq!(
-        read("9007199254740991 315576000000 COST 9007199254740991"),
+        read("9007199254740991 315576000000ms COST 9007199254740991"),
         Ok((vec![((1 << 53) - 1, 315_576_000_000)], (1 << 53) - 1))
     );
 }
@@ -49,7 +50,7 @@ fn reads_tiers_and_options() {
 #[test]
 fn errors_name_the_argument_its_range_and_what_was_found() {
     let limit = "ERR limit must be an integer from 0 to 9007199254740991, got ";
-    for found in ["-3", "+3", "1.5", "03", "9007199254740992", "x"] {
+    for found in ["-3", "+3", "1.5", "03", "9007199254740992", "x", "60s"] {
         assert_eq!(
             read(&format!("{found} 60s")),
             Err(format!("{limit}'{found}'"))
@@ -70,8 +71,8 @@ fn errors_name_the_argument_its_range_and_what_was_found() {
     }
     assert_eq!(read("1 1s COST"), Err(format!("{cost}nothing")));
 
-    let window = "ERR window must be an integer of milliseconds, or an integer with one of \
-                  the lower-case units ms, s, m, h and d, from 1 to 315576000000 ms, got ";
+    let window =
+        "ERR window must be from 1ms to 315576000000ms with its unit (ms, s, m, h or d), got ";
     for found in [
         "0",
         "0s",
@@ -80,26 +81,50 @@ fn errors_name_the_argument_its_range_and_what_was_found() {
         "060s",
         "60S",
         "60x",
+        "60 s",
         "s",
+        "ms",
         "315576000001",
+        "315576000001ms",
         "3653d",
         "99999999999999999999d",
         "213503982335d",
         "COST",
     ] {
-        assert_eq!(
-            read(&format!("1 {found}")),
-            Err(format!("{window}'{found}'"))
-        );
+        let line = [&b"1"[..], found.as_bytes()];
+        let error = parse(line.into_iter(), ALL).unwrap_err();
+        assert_eq!(error.to_string(), format!("{window}'{found}'"));
     }
     assert_eq!(read("1"), Err(format!("{window}nothing")));
-    assert_eq!(read("1 1s 5"), Err(format!("{window}nothing")));
+}
+
+#[test]
+fn a_bare_number_is_no_duration() {
+    for (line, hint) in [
+        ("3 60", "got '60': say 60s or 60ms"),
+        ("60000 3", "got '3': say 3s or 3ms"),
+        ("3 60s 5 10", "got '10': say 10s or 10ms"),
+    ] {
+        assert!(read(line).unwrap_err().ends_with(hint), "{line}");
+    }
+    let refund = parse_refund(words("5 AGE 90"), &[AGE]).unwrap_err();
+    assert_eq!(
+        refund.to_string(),
+        "ERR age must be from 0ms to 315576000000ms with its unit (ms, s, m, h or d), got '90': \
+         say 90s or 90ms"
+    );
+}
+
+#[test]
+fn a_number_after_the_tiers_may_be_meant_as_the_cost() {
+    let error = "ERR limit '5' has no window, such as 60s: a cost is written COST 5";
+    assert_eq!(read("3 60s 5"), Err(error.to_owned()));
 }
 
 #[test]
 fn tiers_are_at_most_16_with_different_windows() {
     let tiers = |count: u64| {
-        let tiers = (1..=count).map(|window| format!("5 {window}"));
+        let tiers = (1..=count).map(|window| format!("5 {window}ms"));
         tiers.collect::<Vec<_>>().join(" ")
     };
     assert_eq!(read(&tiers(16)).map(|request| request.0.len()), Ok(16));
@@ -108,19 +133,19 @@ fn tiers_are_at_most_16_with_different_windows() {
         Err("ERR there must be at most 16 tiers, got one more with limit '5'".to_owned())
     );
     assert_eq!(
-        read("1 60s 2 60000"),
-        Err("ERR window must differ from those of the other tiers, got 60000 ms again".into())
+        read("1 60s 2 60000ms"),
+        Err("ERR window must differ from those of the other tiers, got 60000ms again".into())
     );
 }
 
 #[test]
-fn options_are_known_and_stand_once_after_the_tiers() {
+fn options_are_known_and_given_once_after_the_tiers() {
     for (line, error) in [
         ("1 1s FORCED", "unknown option 'FORCED'"),
-        ("1 1s COST 1 cost 2", "option 'cost' stands twice"),
+        ("1 1s COST 1 cost 2", "option 'cost' was given twice"),
         (
             "1 1s COST 1 5 60s",
-            "tiers stand before the options, got '5'",
+            "tiers come before the options, got '5'",
         ),
     ] {
         assert_eq!(read(line), Err(format!("ERR syntax error: {error}")));
@@ -128,12 +153,12 @@ fn options_are_known_and_stand_once_after_the_tiers() {
 }
 
 #[test]
-fn options_are_taken_only_where_they_are_known() {
-    let words = || b"1 1s headers COST 0 Force".split(|byte| *byte == b' ');
-    let request = parse(words(), ALL).unwrap();
+fn options_are_taken_only_where_they_are_declared() {
+    let line = "1 1s headers COST 0 Force";
+    let request = parse(words(line), ALL).unwrap();
     assert!(request.options.headers && request.options.force);
     assert_eq!(request.options.cost().get(), 0);
-    let error = parse(words(), &[Keyword::Cost, Keyword::Headers]).unwrap_err();
+    let error = parse(words(line), &[COST, HEADERS]).unwrap_err();
     assert_eq!(
         error.to_string(),
         "ERR syntax error: unknown option 'Force'"
@@ -142,19 +167,32 @@ fn options_are_taken_only_where_they_are_known() {
 
 #[test]
 fn a_refund_is_of_at_least_one_unit() {
-    let read = |word: &str| parse_units(Some(word.as_bytes()));
-    assert_eq!(read("9007199254740991").map(u64::from), Ok((1 << 53) - 1));
+    let read = |line: &str| parse_refund(words(line), &[AGE]);
+    let units = |line: &str| read(line).map(|(units, _)| u64::from(units));
+    assert_eq!(units("9007199254740991"), Ok((1 << 53) - 1));
     for found in ["0", "-1", "1.5", "9007199254740992"] {
         let error = read(found).unwrap_err().to_string();
         let range = "ERR units must be an integer from 1 to 9007199254740991";
         assert_eq!(error, format!("{range}, got '{found}'"));
+    }
+    let age = |line: &str| read(line).map(|(_, age)| age.map(|age| Millis::from(age).get()));
+    assert_eq!(age("1"), Ok(None));
+    assert_eq!(age("1 age 0ms"), Ok(Some(0)));
+    assert_eq!(age("1 AGE 3652d"), Ok(Some(315_532_800_000)));
+    for (line, error) in [
+        ("1 AGE 1s AGE 1s", "option 'AGE' was given twice"),
+        ("1 5s", "unknown option '5s'"),
+        ("1 COST 5", "unknown option 'COST'"),
+    ] {
+        let error = format!("ERR syntax error: {error}");
+        assert_eq!(read(line).unwrap_err().to_string(), error);
     }
 }
 
 #[test]
 fn quotes_64_bytes_and_no_byte_that_is_not_printable() {
     let long = [b'x'; 100];
-    let error = parse([&long[..], b"1"].into_iter(), &[]).unwrap_err();
+    let error = parse([&long[..], b"1s"].into_iter(), &[]).unwrap_err();
     assert!(
         error
             .to_string()
@@ -166,15 +204,21 @@ fn quotes_64_bytes_and_no_byte_that_is_not_printable() {
 
 proptest! {
     #[test]
-    fn no_words_are_too_strange(words in prop::collection::vec(
+    fn no_arguments_are_too_strange(words in prop::collection::vec(
         prop_oneof![
             "[0-9]{1,20}(ms|s|m|h|d)?".prop_map(String::into_bytes),
-            "(?i)cost|buckets|strict|log|counter|[+-][0-9]".prop_map(String::into_bytes),
+            "(?i)cost|buckets|strict|log|counter|age|[+-][0-9]".prop_map(String::into_bytes),
             prop::collection::vec(any::<u8>(), 0..8),
         ],
         0..40,
     )) {
-        if let Err(error) = parse(words.iter().map(Vec::as_slice), ALL) {
+        let words = || words.iter().map(Vec::as_slice);
+        let errors = [
+            parse(words(), ALL).err(),
+            parse_all(words(), &[FORCE, HEADERS]).err(),
+            parse_refund(words(), &[AGE]).err(),
+        ];
+        for error in errors.into_iter().flatten() {
             let error = error.to_string();
             prop_assert!(error.starts_with("ERR "));
             prop_assert!(error.bytes().all(|byte| (32..127).contains(&byte)));
@@ -185,8 +229,7 @@ proptest! {
 #[test]
 fn buckets_are_1_to_64() {
     let shape = |line: &str| {
-        let words = line.split(' ').map(str::as_bytes);
-        parse(words, ALL).map(|request| {
+        parse(words(line), ALL).map(|request| {
             let shape = request.options.shape();
             (
                 shape.buckets.get(),
@@ -208,8 +251,7 @@ fn buckets_are_1_to_64() {
 }
 
 fn read_all(line: &str) -> Result<String, String> {
-    let words = line.split(' ').map(str::as_bytes);
-    let request = parse_all(words).map_err(|error| error.to_string())?;
+    let request = parse_all(words(line), &[FORCE, HEADERS]).map_err(|error| error.to_string())?;
     let clauses = request.clauses.iter().map(|clause| {
         let limiter = match clause.limiter {
             Limiter::Log => "log".to_owned(),
@@ -223,83 +265,94 @@ fn read_all(line: &str) -> Result<String, String> {
         };
         let tiers = clause.tiers.each().iter();
         let tiers = tiers.map(|tier| format!(" {}@{}", tier.limit.get(), tier.window.get()));
-        limiter + &tiers.collect::<String>()
+        format!(
+            "{limiter}{} x{}",
+            tiers.collect::<String>(),
+            clause.cost.get()
+        )
     });
     let clauses = clauses.collect::<Vec<_>>().join(", ");
     let options = request.options;
-    Ok(format!(
-        "{clauses}; {} {}",
-        options.cost().get(),
-        options.force
-    ))
+    Ok(format!("{clauses}; {} {}", options.force, options.headers))
 }
 
 #[test]
 fn all_reads_a_clause_for_each_key() {
     assert_eq!(
         read_all("1 a LOG 1 1s"),
-        Ok("log 1@1000; 1 false".to_owned())
+        Ok("log 1@1000 x1; false false".to_owned())
     );
     assert_eq!(
-        read_all("3 a b c log 1 1s 5 1m COUNTER 2 10 buckets 4 STRICT counter 3 9 FORCE COST 7"),
-        Ok("log 1@1000 5@60000, counter/4! 2@10, counter/1 3@9; 7 true".to_owned())
+        read_all(
+            "3 a b c log 1 1s 5 1m cost 4 COUNTER 2 10ms cost 0 buckets 4 STRICT counter 3 9ms \
+             FORCE headers"
+        ),
+        Ok("log 1@1000 5@60000 x4, counter/4! 2@10 x0, counter/1 3@9 x1; true true".to_owned())
     );
     assert_eq!(
-        read_all("2 LOG COUNTER LOG 1 1 LOG 2 2"),
-        Ok("log 1@1, log 2@2; 1 false".to_owned()),
+        read_all("2 LOG COUNTER LOG 1 1ms LOG 2 2ms"),
+        Ok("log 1@1 x1, log 2@2 x1; false false".to_owned()),
         "a key may be named like a limiter"
     );
+    let keys = (0..64).map(|key| format!("k{key} "));
+    let clauses = vec!["LOG 1 1s"; 64];
+    let line = format!("64 {}{}", keys.collect::<String>(), clauses.join(" "));
+    assert!(read_all(&line).is_ok());
 }
 
 #[test]
 fn all_says_what_is_wrong() {
-    let clauses = "clauses, which begin with LOG or COUNTER, must be as many as keys, ";
+    let numkeys = "numkeys must be an integer from 1 to 64, got ";
+    let clauses = "expected one clause (LOG or COUNTER) for each key, ";
     for (line, error) in [
+        ("0 a LOG 1 1s", format!("{numkeys}'0'")),
+        ("x a LOG 1 1s", format!("{numkeys}'x'")),
+        ("65 a LOG 1 1s", format!("{numkeys}'65'")),
         (
-            "0 a LOG 1 1s",
-            "numkeys must be an integer from 1 to 4, got '0'",
+            "2 a a LOG 1 1s LOG 1 1s",
+            "keys must differ, got 'a' twice".to_owned(),
+        ),
+        ("2 a b LOG 1 1s", format!("{clauses}2 in all, got 1")),
+        ("5 a LOG 1 1s", format!("{clauses}5 in all, got 0")),
+        (
+            "1 a LOG 1 1s LOG 1 1s FORCE",
+            format!("{clauses}1 in all, got 2, then 'FORCE'"),
         ),
         (
-            "x a LOG 1 1s",
-            "numkeys must be an integer from 1 to 4, got 'x'",
+            "2 a LOG 1 1s",
+            format!("{clauses}2 in all, got 0, then '1'"),
         ),
         (
-            "5 a LOG 1 1s",
-            "numkeys must be an integer from 1 to 4, got '5'",
+            "2 a b LOG 1 1s FORCE LOG 1 1s",
+            format!("{clauses}2 in all, got 1, then 'FORCE'"),
         ),
-        ("2 a a LOG 1 1s LOG 1 1s", "keys must differ, got 'a' twice"),
-        (
-            "2 a b LOG 1 1s",
-            &format!("{clauses}2, got 1 before nothing"),
-        ),
-        (
-            "1 a LOG 1 1s LOG 1 1s COST 1",
-            &format!("{clauses}1, got 2 before 'COST'"),
-        ),
-        ("2 a LOG 1 1s", &format!("{clauses}2, got 0 before '1'")),
         (
             "1 a LOG 1 1s BUCKETS 3",
-            "syntax error: unknown option 'BUCKETS'",
-        ),
-        (
-            "1 a LOG 1 1s HEADERS",
-            "syntax error: unknown option 'HEADERS'",
+            "syntax error: unknown option 'BUCKETS'".to_owned(),
         ),
         (
             "1 a COUNTER 1 1s STRICT STRICT",
-            "syntax error: option 'STRICT' stands twice",
+            "syntax error: option 'STRICT' was given twice".to_owned(),
         ),
         (
-            "1 a COUNTER 1 1s COST 1 STRICT",
-            "syntax error: unknown option 'STRICT'",
+            "1 a COUNTER 1 1s FORCE STRICT",
+            "syntax error: unknown option 'STRICT'".to_owned(),
+        ),
+        (
+            "1 a LOG 1 1s FORCE FORCE",
+            "syntax error: option 'FORCE' was given twice".to_owned(),
         ),
         (
             "1 a LOG 1 1s COST 1 2 2s",
-            "syntax error: tiers stand before the options, got '2'",
+            "syntax error: tiers come before the options, got '2'".to_owned(),
+        ),
+        (
+            "1 a LOG 1 1s 5",
+            "limit '5' has no window, such as 60s: a cost is written COST 5".to_owned(),
         ),
         (
             "1 a LOG x 1s",
-            "limit must be an integer from 0 to 9007199254740991, got 'x'",
+            "limit must be an integer from 0 to 9007199254740991, got 'x'".to_owned(),
         ),
     ] {
         assert_eq!(read_all(line), Err(format!("ERR {error}")), "{line}");

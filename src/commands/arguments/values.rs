@@ -1,77 +1,102 @@
 //! Single values, each with its range and the error that names it.
 
 use std::num::NonZeroU64;
+use std::ops::RangeInclusive;
 
-use super::argument;
 use crate::limiter::counter::{BucketCount, MAX_BUCKETS};
 use crate::limiter::decimal;
-use crate::limiter::units::{Cost, Limit, MAX_UNITS, MAX_WINDOW_MS, Window};
-use crate::server::{Error, Quoted};
+use crate::limiter::units::{Age, Cost, Limit, MAX_UNITS, MAX_WINDOW_MS, Window};
+use crate::server::{Error, Found};
 
-pub fn parse_limit(word: Option<&[u8]>) -> Result<Limit, Error> {
-    integer("limit", 0..=MAX_UNITS, word, Limit::new)
+/// The most keys that one `SLIDE.ALL` takes: it holds the server while it decides them.
+const MAX_KEYS: u64 = 64;
+
+/// Reads a limit, in units.
+///
+/// # Errors
+/// The argument, its range and what was found; so for every function here.
+pub fn parse_limit(arg: Option<&[u8]>) -> Result<Limit, Error> {
+    integer("limit", 0..=MAX_UNITS, arg, Limit::new)
 }
 
-pub fn parse_cost(word: Option<&[u8]>) -> Result<Cost, Error> {
-    integer("cost", 0..=MAX_UNITS, word, Cost::new)
+/// Reads the cost of a call, in units.
+pub fn parse_cost(arg: Option<&[u8]>) -> Result<Cost, Error> {
+    integer("cost", 0..=MAX_UNITS, arg, Cost::new)
 }
 
-pub fn parse_buckets(word: Option<&[u8]>) -> Result<BucketCount, Error> {
-    integer("buckets", 1..=MAX_BUCKETS, word, BucketCount::new)
+/// Reads into how many buckets a counter divides its window.
+pub fn parse_buckets(arg: Option<&[u8]>) -> Result<BucketCount, Error> {
+    integer("buckets", 1..=MAX_BUCKETS, arg, BucketCount::new)
 }
 
 /// Reads how many units a refund asks for.
-///
-/// # Errors
-/// The argument, its range and what was found.
-pub fn parse_units(word: Option<&[u8]>) -> Result<NonZeroU64, Error> {
-    integer("units", 1..=MAX_UNITS, word, NonZeroU64::new)
+pub fn parse_units(arg: Option<&[u8]>) -> Result<NonZeroU64, Error> {
+    integer("units", 1..=MAX_UNITS, arg, NonZeroU64::new)
 }
 
-/// Reads how many keys there are, where there can be `most`.
-pub fn parse_numkeys(word: Option<&[u8]>, most: u64) -> Result<usize, Error> {
-    integer("numkeys", 1..=most, word, |keys| usize::try_from(keys).ok())
+/// Reads how many keys follow.
+pub fn parse_numkeys(arg: Option<&[u8]>) -> Result<usize, Error> {
+    integer("numkeys", 1..=MAX_KEYS, arg, |keys| {
+        usize::try_from(keys).ok()
+    })
+}
+
+/// Reads the length of a window.
+pub fn parse_window(arg: Option<&[u8]>) -> Result<Window, Error> {
+    duration("window", 1..=MAX_WINDOW_MS, arg, Window::new)
+}
+
+/// Reads how long ago units were recorded.
+pub fn parse_age(arg: Option<&[u8]>) -> Result<Age, Error> {
+    duration("age", 0..=MAX_WINDOW_MS, arg, Age::new)
 }
 
 fn integer<T>(
-    name: &str,
-    range: std::ops::RangeInclusive<u64>,
-    word: Option<&[u8]>,
+    argument: &'static str,
+    range: RangeInclusive<u64>,
+    arg: Option<&[u8]>,
     make: impl FnOnce(u64) -> Option<T>,
 ) -> Result<T, Error> {
-    word.and_then(decimal::parse)
+    arg.and_then(decimal::parse)
         .filter(|value| range.contains(value))
         .and_then(make)
-        .ok_or_else(|| {
-            argument(format!(
-                "{name} must be an integer from {} to {}, got {}",
-                range.start(),
-                range.end(),
-                Quoted(word)
-            ))
+        .ok_or_else(|| Error::Integer {
+            argument,
+            least: *range.start(),
+            most: *range.end(),
+            found: Found::new(arg),
         })
 }
 
-/// Milliseconds, or an integer with a unit.
-pub fn parse_window(word: Option<&[u8]>) -> Result<Window, Error> {
-    let parse = |word: &[u8]| {
-        let mut unit = word;
-        let number = decimal::take(&mut unit)?;
-        let unit_ms = match unit {
-            b"" | b"ms" => 1,
-            b"s" => 1_000,
-            b"m" => 60_000,
-            b"h" => 3_600_000,
-            b"d" => 86_400_000,
-            _ => return None,
-        };
-        Window::new(number.checked_mul(unit_ms)?)
+/// Reads an integer with a unit, as milliseconds. The unit is never left out: callers would differ on
+/// what a bare number means, and a limit that is off by 1000 fails silently.
+fn duration<T>(
+    argument: &'static str,
+    range: RangeInclusive<u64>,
+    arg: Option<&[u8]>,
+    make: impl FnOnce(u64) -> Option<T>,
+) -> Result<T, Error> {
+    arg.and_then(milliseconds)
+        .filter(|ms| range.contains(ms))
+        .and_then(make)
+        .ok_or_else(|| Error::Duration {
+            argument,
+            least: *range.start(),
+            most: *range.end(),
+            found: Found::new(arg),
+        })
+}
+
+fn milliseconds(arg: &[u8]) -> Option<u64> {
+    let mut unit = arg;
+    let number = decimal::take(&mut unit)?;
+    let unit_ms = match unit {
+        b"ms" => 1,
+        b"s" => 1_000,
+        b"m" => 60_000,
+        b"h" => 3_600_000,
+        b"d" => 86_400_000,
+        _ => return None,
     };
-    word.and_then(parse).ok_or_else(|| {
-        argument(format!(
-            "window must be an integer of milliseconds, or an integer with one of the lower-case \
-             units ms, s, m, h and d, from 1 to {MAX_WINDOW_MS} ms, got {}",
-            Quoted(word)
-        ))
-    })
+    number.checked_mul(unit_ms)
 }

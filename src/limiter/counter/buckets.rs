@@ -2,7 +2,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::limiter::decimal::{self, Text};
+use crate::limiter::decimal::{self, DecimalBuf};
 use crate::limiter::units::Window;
 
 /// The most buckets that a window can be divided into.
@@ -34,12 +34,12 @@ impl BucketCount {
 
 /// A window, and the buckets that it is divided into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Division {
+pub struct BucketLayout {
     window: Window,
     buckets: BucketCount,
 }
 
-impl Division {
+impl BucketLayout {
     /// This window in so many buckets.
     pub fn new(window: Window, buckets: BucketCount) -> Self {
         Self { window, buckets }
@@ -56,8 +56,8 @@ impl Division {
     }
 
     /// The field's name: `<window>`, or `<window>/<buckets>` where there is more than one.
-    pub fn field(self) -> Text {
-        let mut name = Text::new();
+    pub fn field(self) -> DecimalBuf {
+        let mut name = DecimalBuf::new();
         decimal::push(&mut name, self.window.get());
         if self.buckets() > 1 {
             name.push(b'/');
@@ -66,7 +66,7 @@ impl Division {
         name
     }
 
-    /// Reads a name that [`Division::field`] spelled.
+    /// Reads a name that [`BucketLayout::field`] spelled.
     pub fn parse(field: &[u8]) -> Option<Self> {
         let mut parts = field.split(|byte| *byte == b'/');
         let window = Window::new(decimal::parse(parts.next()?)?)?;
@@ -94,21 +94,21 @@ type Counts = SmallVec<[u64; 2]>;
 
 impl Buckets {
     /// Nothing recorded up to bucket `index`.
-    pub fn empty(division: Division, index: u64) -> Self {
+    pub fn empty(layout: BucketLayout, index: u64) -> Self {
         Self {
             index,
-            counts: smallvec![0; capacity(division)],
+            counts: smallvec![0; capacity(layout)],
         }
     }
 
-    /// Reads a value that [`Buckets::value`] spelled for this division.
-    pub fn parse(value: &[u8], division: Division) -> Option<Self> {
-        let mut buckets = Self::empty(division, 0);
+    /// Reads a value that [`Buckets::value`] spelled for this layout.
+    pub fn parse(value: &[u8], layout: BucketLayout) -> Option<Self> {
+        let mut buckets = Self::empty(layout, 0);
         buckets.assign(value).then_some(buckets)
     }
 
-    /// Becomes what `value` spells, one of as many counts. `false` where it spells something else;
-    /// then the counts may be anything.
+    /// Parses `value` into `self`; `false`, with the counts unspecified, if it is malformed or has
+    /// another number of counts.
     pub fn assign(&mut self, value: &[u8]) -> bool {
         self.take_from(value).is_some_and(<[u8]>::is_empty)
     }
@@ -125,8 +125,8 @@ impl Buckets {
     }
 
     /// The value `<index>:<count>:…`, newest count first.
-    pub fn value(&self) -> Text {
-        let mut text = Text::new();
+    pub fn value(&self) -> DecimalBuf {
+        let mut text = DecimalBuf::new();
         decimal::push(&mut text, self.index);
         for count in &self.counts {
             text.push(b':');
@@ -146,7 +146,7 @@ impl Buckets {
     }
 
     /// The oldest count, whose bucket the window is leaving, and all newer ones.
-    pub fn leaving_and_kept(&self) -> (u64, &[u64]) {
+    pub fn split_oldest(&self) -> (u64, &[u64]) {
         match self.counts.split_last() {
             Some((leaving, kept)) => (*leaving, kept),
             None => (0, &[]),
@@ -160,7 +160,25 @@ impl Buckets {
         }
     }
 
-    /// Takes away up to `units`, newest bucket first, and says how many there were to take.
+    /// Which bucket since the epoch the oldest is.
+    pub fn oldest_index(&self) -> u64 {
+        let older = self.counts.len().saturating_sub(1);
+        self.index.saturating_sub(older.try_into().unwrap_or(0))
+    }
+
+    /// Takes up to `units` from one bucket, and returns how many it had to give.
+    pub fn take_back_from(&mut self, index: u64, units: u64) -> u64 {
+        let age = self.index.checked_sub(index);
+        let place = age.and_then(|age| usize::try_from(age).ok());
+        let count = place.and_then(|place| self.counts.get_mut(place));
+        count.map_or(0, |count| {
+            let taken = units.min(*count);
+            *count -= taken;
+            taken
+        })
+    }
+
+    /// Takes up to `units`, newest bucket first, and returns how many there were to take.
     pub fn take_back(&mut self, units: u64) -> u64 {
         let mut wanted = units;
         for count in &mut self.counts {
@@ -185,7 +203,7 @@ impl Buckets {
     }
 
     /// Makes all that is recorded the count of bucket `index`.
-    pub fn gather(&mut self, index: u64) {
+    pub fn collapse_into(&mut self, index: u64) {
         let sum = self
             .counts
             .iter()
@@ -196,19 +214,19 @@ impl Buckets {
     }
 }
 
-/// How many counts a division keeps.
-fn capacity(division: Division) -> usize {
-    usize::try_from(division.buckets()).map_or(0, |buckets| buckets + 1)
+/// How many counts a layout keeps.
+fn capacity(layout: BucketLayout) -> usize {
+    usize::try_from(layout.buckets()).map_or(0, |buckets| buckets + 1)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BucketCount, Buckets, Counts, Division, MAX_BUCKETS, MAX_COUNT};
+    use super::{BucketCount, BucketLayout, Buckets, Counts, MAX_BUCKETS, MAX_COUNT};
     use crate::limiter::units::{MAX_WINDOW_MS, Window};
     use proptest::prelude::*;
 
-    fn division(window: u64, buckets: u64) -> Division {
-        Division::new(
+    fn layout(window: u64, buckets: u64) -> BucketLayout {
+        BucketLayout::new(
             Window::new(window).unwrap(),
             BucketCount::new(buckets).unwrap(),
         )
@@ -228,9 +246,9 @@ mod tests {
             "60s",
             "315576000001",
         ] {
-            assert_eq!(Division::parse(field.as_bytes()), None, "{field:?}");
+            assert_eq!(BucketLayout::parse(field.as_bytes()), None, "{field:?}");
         }
-        let classic = division(60, 1);
+        let classic = layout(60, 1);
         for value in [
             "",
             "1",
@@ -253,11 +271,11 @@ mod tests {
             index: u64,
             seed in prop::collection::vec(0..=MAX_COUNT, 65),
         ) {
-            let division = division(window, buckets);
-            prop_assert_eq!(Division::parse(&division.field()), Some(division));
-            let counts: Counts = seed.into_iter().take(super::capacity(division)).collect();
+            let layout = layout(window, buckets);
+            prop_assert_eq!(BucketLayout::parse(&layout.field()), Some(layout));
+            let counts: Counts = seed.into_iter().take(super::capacity(layout)).collect();
             let written = Buckets { index, counts };
-            prop_assert_eq!(Buckets::parse(&written.value(), division), Some(written));
+            prop_assert_eq!(Buckets::parse(&written.value(), layout), Some(written));
         }
     }
 }

@@ -1,52 +1,14 @@
 //! What a window's buckets say about its usage, now and later, in closed form.
 
-use super::buckets::{Buckets, Division};
+use super::buckets::Buckets;
+use super::timeline::{Ticks, Timeline};
 use crate::limiter::units::{Cost, Limit, Millis, Timestamp};
 use crate::limiter::verdict::Wait;
-
-/// A clock that ticks `buckets` times a millisecond, so that each bucket is `window` ticks long.
-///
-/// Until the year 9000000 no tick overflows; a stored bucket that lies later than that counts as
-/// the last tick, far in the future.
-pub type Ticks = u64;
-
-impl Division {
-    fn ticks_per_bucket(self) -> Ticks {
-        self.window().get()
-    }
-
-    /// The tick at which `now` begins.
-    pub fn ticks(self, now: Timestamp) -> Ticks {
-        let ms = u64::try_from(now.as_millis()).unwrap_or(0);
-        ms.saturating_mul(self.buckets())
-    }
-
-    /// The bucket that holds this tick.
-    pub fn bucket(self, ticks: Ticks) -> u64 {
-        ticks / self.ticks_per_bucket()
-    }
-
-    /// The tick at which a bucket begins.
-    pub fn start(self, bucket: u64) -> Ticks {
-        bucket.saturating_mul(self.ticks_per_bucket())
-    }
-
-    /// The first millisecond that begins at this tick or later.
-    fn ceil_time(self, ticks: Ticks) -> Timestamp {
-        let ms = ticks.div_ceil(self.buckets());
-        Timestamp::from_millis(i64::try_from(ms).unwrap_or(i64::MAX))
-    }
-
-    /// When a bucket no longer counts in any window.
-    pub fn end_of_matter(self, bucket: u64) -> Timestamp {
-        self.ceil_time(self.start(bucket.saturating_add(self.buckets() + 1)))
-    }
-}
 
 /// A window's usage at one tick.
 #[derive(Clone, Copy, Debug)]
 pub struct Estimate<'a> {
-    division: Division,
+    timeline: Timeline,
     buckets: &'a Buckets,
     ticks: Ticks,
     strict: bool,
@@ -61,12 +23,12 @@ impl<'a> Estimate<'a> {
     /// Of these buckets, of which the newest holds `ticks`. `strict` counts the bucket that the
     /// window leaves whole.
     #[inline(always)]
-    pub fn new(division: Division, buckets: &'a Buckets, ticks: Ticks, strict: bool) -> Self {
-        let (leaving, kept) = buckets.leaving_and_kept();
+    pub fn new(timeline: Timeline, buckets: &'a Buckets, ticks: Ticks, strict: bool) -> Self {
+        let (leaving, kept) = buckets.split_oldest();
         // Without overflow: 64 counts below 2^57.
         let kept = kept.iter().sum();
-        let window = division.ticks_per_bucket();
-        let elapsed = ticks.saturating_sub(division.start(buckets.index()));
+        let window = timeline.ticks_per_bucket();
+        let elapsed = ticks.saturating_sub(timeline.start(buckets.index()));
         let covered = if strict {
             leaving
         } else {
@@ -75,7 +37,7 @@ impl<'a> Estimate<'a> {
             u64::try_from(share).unwrap_or(leaving)
         };
         Self {
-            division,
+            timeline,
             buckets,
             ticks,
             strict,
@@ -103,8 +65,8 @@ impl<'a> Estimate<'a> {
         if self.usage <= room {
             return Wait::NONE;
         }
-        let window = self.division.ticks_per_bucket();
-        let mut begins = self.division.start(self.buckets.index());
+        let window = self.timeline.ticks_per_bucket();
+        let mut begins = self.timeline.start(self.buckets.index());
         let mut kept = self.kept;
         // The bucket that leaves, then the one after it, and so on to the newest.
         let mut oldest_first = self.buckets.counts().iter().rev().copied();
@@ -117,14 +79,14 @@ impl<'a> Estimate<'a> {
             begins = begins.saturating_add(window);
             kept -= oldest_first.clone().next().unwrap_or(0);
         }
-        let fits = self.division.ceil_time(begins.max(self.ticks));
+        let fits = self.timeline.ceil_time(begins.max(self.ticks));
         Wait::For(fits.since(now))
     }
 
     /// How many ticks of the leaving bucket may still be covered for its part to have room; `None`
     /// while any of it counts too much.
     fn covered_within(self, room: u64, leaving: u64) -> Option<Ticks> {
-        let window = self.division.ticks_per_bucket();
+        let window = self.timeline.ticks_per_bucket();
         if self.strict {
             return (leaving <= room).then_some(window);
         }
@@ -137,7 +99,7 @@ impl<'a> Estimate<'a> {
         let mut index = self.buckets.index();
         for count in self.buckets.counts() {
             if *count > 0 {
-                return self.division.end_of_matter(index).since(now);
+                return self.timeline.expires_at(index).since(now);
             }
             index = index.saturating_sub(1);
         }

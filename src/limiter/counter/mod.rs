@@ -1,20 +1,23 @@
 //! The approximate limiter: one count for each bucket of a window, in one packed field.
 //!
-//! A window `w` divided into `n` buckets is aligned to the epoch. In units of `w / n`-ths, that is
-//! with `T = now * n`, bucket `T div w` began `e = T mod w` ago, and the usage is estimated as the
-//! newest `n` buckets and that part of the one before them which the window still covers:
+//! A window of `w` milliseconds is divided into `n` buckets. A key's windows begin at a moment of its
+//! own, `o` before those of the epoch, where `o` is a hash of the key modulo `w`. With
+//! `T = (now + o) * n`, bucket `T div w` began `e = T mod w` n-ths of a millisecond ago. The usage is
+//! estimated as the newest `n` buckets and the part of the one before them that the window still
+//! covers:
 //!
 //! ```text
 //! estimate * w = c[i-n] * (w - e) + w * (c[i-n+1] + … + c[i])
 //! ```
 //!
-//! Strict, the bucket that leaves counts whole:
+//! With STRICT, the oldest bucket counts whole:
 //!
 //! ```text
 //! estimate = c[i-n] + c[i-n+1] + … + c[i]
 //! ```
 //!
-//! What is compared are whole units, so that the estimate may be rounded up to whole units first.
+//! Limits and costs are whole units, so the estimate is rounded up to whole units before it is
+//! compared with them.
 
 mod buckets;
 mod call;
@@ -25,8 +28,10 @@ mod refund;
 mod store;
 #[cfg(test)]
 mod tests;
+mod timeline;
 
-pub use buckets::{BucketCount, Buckets, Division, MAX_BUCKETS};
+pub use buckets::{BucketCount, BucketLayout, Buckets, MAX_BUCKETS};
 pub use call::{CounterCall, Shape};
-pub use refund::refund;
+pub use refund::{refund, refund_aged};
 pub use store::CounterStore;
+pub use timeline::Phase;

@@ -2,11 +2,12 @@
 
 use proptest::prelude::*;
 
-use super::{BucketCount, CounterCall, Shape, refund};
-use crate::limiter::histories::{History, cost, histories, reply, tiers};
+use super::{BucketCount, BucketLayout, CounterCall, Phase, Shape, refund, refund_aged};
+use crate::limiter::histories::{History, Refund, cost, histories, reply, tiers};
 use crate::limiter::memory::CounterMemory;
+use crate::limiter::refund::RecordedAt;
 use crate::limiter::tier::Tiers;
-use crate::limiter::units::{Cost, Timestamp};
+use crate::limiter::units::{Age, Cost, Timestamp};
 use crate::limiter::verdict::{Verdict, Wait};
 use crate::limiter::{Call, oracle};
 
@@ -50,18 +51,27 @@ fn is_over(store: &CounterMemory, now: i64, tiers: &Tiers, shape: Shape, units: 
 fn agrees_with_the_oracle(history: &History, shape: Shape) -> Result<(), TestCaseError> {
     let tiers = tiers(&history.tiers);
     let buckets = shape.buckets.get();
-    let (mut store, mut counter) = (CounterMemory::default(), oracle::Counter::new());
+    let key = history.key.as_slice();
+    let (mut store, mut counter) = (CounterMemory::of_key(key), oracle::Counter::new(key));
     let mut now = history.start;
     for step in &history.steps {
         now = (now + step.elapsed).max(0);
-        if let Some(units) = step.refund {
-            let refunded = refund(&mut store, units).unwrap();
-            prop_assert_eq!(
-                refunded,
-                counter.refund(units.get()),
-                "refunding at {}",
-                now
-            );
+        if let Some(Refund { units, age }) = step.refund {
+            let time = Timestamp::from_millis(now);
+            let (refunded, expected) = match age {
+                None => (
+                    refund(&mut store, units, time),
+                    counter.refund(now, units.get()),
+                ),
+                Some(age) => {
+                    let recorded = RecordedAt::ago(time, Age::new(age).unwrap());
+                    (
+                        refund_aged(&mut store, units, time, recorded),
+                        counter.refund_aged(now, units.get(), age),
+                    )
+                }
+            };
+            prop_assert_eq!(refunded, Ok(expected), "refunding at {} in {:?}", now, step);
         }
         let call = oracle::Call {
             tiers: &history.tiers,
@@ -79,12 +89,12 @@ fn agrees_with_the_oracle(history: &History, shape: Shape) -> Result<(), TestCas
         let expected = counter.call(now, call, buckets, shape.strict);
         prop_assert_eq!(reply(&verdict), expected, "at {} in {:?}", now, step);
 
-        if let Wait::For(wait) = verdict.retry_after {
+        if verdict.over
+            && let Wait::For(wait) = verdict.retry_after
+        {
             let fits = now + i64::try_from(wait.get()).unwrap();
             prop_assert!(!is_over(&store, fits, &tiers, shape, cost(step.cost)));
-            if fits > now {
-                prop_assert!(is_over(&store, fits - 1, &tiers, shape, cost(step.cost)));
-            }
+            prop_assert!(is_over(&store, fits - 1, &tiers, shape, cost(step.cost)));
         }
     }
     Ok(())
@@ -121,4 +131,51 @@ fn the_key_outlives_its_newest_bucket_by_a_window() {
     assert_eq!(store.expiry, Some(Timestamp::from_millis(3_000)));
     play(&mut store, 2_000, &tiers, CLASSIC, Cost::ONE, false);
     assert_eq!(store.expiry, Some(Timestamp::from_millis(4_000)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    /// A caller whose window is new in each call, such as "until midnight".
+    #[test]
+    fn a_counter_of_ever_new_windows_stays_small(
+        longest in 10_u64..500,
+        gaps in prop::collection::vec(0_i64..20, 400),
+    ) {
+        let mut store = CounterMemory::default();
+        let mut now = 1_000_000;
+        for (place, gap) in gaps.iter().enumerate() {
+            now += gap;
+            let window = 1 + u64::try_from(place).unwrap() % longest;
+            let before = store.fields.clone();
+            play(&mut store, now, &tiers(&[(1_000_000, window)]), CLASSIC, Cost::ONE, false);
+            for field in before.keys().filter(|field| !store.fields.contains_key(*field)) {
+                let layout = BucketLayout::parse(field).unwrap();
+                let mut counted = CounterMemory { fields: before.clone(), ..Default::default() };
+                let tiers = tiers(&[(0, layout.window().get())]);
+                prop_assert!(!is_over(&mut counted, now, &tiers, CLASSIC, cost(0)), "{layout:?} counts");
+            }
+        }
+        let most = usize::try_from(2 * longest).unwrap();
+        prop_assert!(store.fields.len() <= most.min(200) + 40, "{} fields", store.fields.len());
+    }
+}
+
+#[test]
+fn keys_have_their_windows_at_different_moments() {
+    let tiers = tiers(&[(1, 3_600_000)]);
+    let mut ends = std::collections::HashSet::new();
+    for client in 0..200 {
+        let mut store = CounterMemory::of_key(format!("client:{client}").as_bytes());
+        let verdict = play(
+            &mut store,
+            1_767_323_045_000,
+            &tiers,
+            CLASSIC,
+            Cost::ONE,
+            false,
+        );
+        ends.insert(verdict.reported.reset.get());
+    }
+    assert!(ends.len() > 190, "only {} different ends", ends.len());
+    assert_eq!(Phase::of(b"client:1"), Phase::of(b"client:1"));
 }

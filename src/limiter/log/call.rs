@@ -3,9 +3,9 @@
 use super::entry::{Entry, MAX_USAGE};
 use super::moment::{Moment, Usage};
 use super::store::LogStore;
-use crate::limiter::tier::{PerTier, Tier, Tiers};
+use crate::limiter::tier::{PerTier, Tiers};
 use crate::limiter::units::{Cost, Millis, Timestamp, Window};
-use crate::limiter::verdict::{Verdict, Wait};
+use crate::limiter::verdict::{Outlook, Verdict};
 use crate::limiter::{Call, Foreign};
 
 /// Trimming waits until so many entries have expired: at most one call in so many trims.
@@ -87,6 +87,14 @@ impl<S: LogStore> Call for LogCall<'_, S> {
         self.over
     }
 
+    fn records(&self) -> bool {
+        self.cost.get() > 0
+    }
+
+    fn needs_memory(&self) -> bool {
+        self.records()
+    }
+
     fn is_healed(&self) -> bool {
         self.moment.healed
     }
@@ -94,10 +102,8 @@ impl<S: LogStore> Call for LogCall<'_, S> {
     #[inline(always)]
     fn settle(&mut self, record: bool) -> Result<Verdict, Foreign> {
         self.recorded = if record { self.recordable() } else { 0 };
-        let mut standing = |usage| {
-            self.moment
-                .standing(self.store, usage, self.cost, self.recorded)
-        };
+        let cost = self.over.then_some(self.cost);
+        let mut standing = |usage| self.moment.standing(self.store, usage, cost, self.recorded);
         let mut verdict = Verdict::of(self.over, standing(&self.usage.first)?);
         for usage in &self.usage.rest {
             verdict.add(standing(usage)?);
@@ -105,11 +111,14 @@ impl<S: LogStore> Call for LogCall<'_, S> {
         Ok(verdict)
     }
 
-    fn wait_for(&mut self, tier: Tier, cost: Cost) -> Result<Wait, Foreign> {
-        let usage = self.usage.iter().find(|usage| usage.tier == tier);
-        usage.map_or(Ok(Wait::NONE), |usage| {
-            self.moment.wait(self.store, usage, cost, self.recorded)
-        })
+    fn outlooks(&mut self) -> Result<Vec<Outlook>, Foreign> {
+        let (store, moment, recorded) = (&mut *self.store, self.moment, self.recorded);
+        let outlook = |usage: &Usage| {
+            Outlook::new(usage.tier, usage.remaining(recorded), |cost| {
+                moment.wait(store, usage, cost, recorded)
+            })
+        };
+        self.usage.iter().map(outlook).collect()
     }
 
     #[inline(always)]
@@ -129,7 +138,7 @@ impl<S: LogStore> Call for LogCall<'_, S> {
             Some(newest) if newest.time == time => {
                 let cost = newest.cost + recorded;
                 self.store
-                    .replace(&[newest], Some(Entry { time, total, cost }));
+                    .replace(&[newest], &[Entry { time, total, cost }]);
             }
             _ => {
                 let cost = recorded;

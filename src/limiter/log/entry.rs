@@ -1,6 +1,6 @@
 //! One entry of the log and its spelling as a sorted-set member.
 
-use crate::limiter::decimal::{self, Text};
+use crate::limiter::decimal::{self, DecimalBuf};
 use crate::limiter::units::Timestamp;
 
 /// The most usage that a log records, 2^63; beyond it a forced call adds nothing.
@@ -31,12 +31,17 @@ impl Entry {
     }
 
     /// The member `<total>:<cost>`.
-    pub fn member(&self) -> Text {
-        let mut text = Text::new();
+    pub fn member(&self) -> DecimalBuf {
+        let mut text = DecimalBuf::new();
         decimal::push(&mut text, self.total);
         text.push(b':');
         decimal::push(&mut text, self.cost);
         text
+    }
+
+    /// Whether both have the same member, at the same time or not.
+    pub fn is_same_member(&self, other: &Self) -> bool {
+        (self.total, self.cost) == (other.total, other.cost)
     }
 
     /// The running total just before this entry.

@@ -14,5 +14,5 @@ mod tests;
 
 pub use call::LogCall;
 pub use entry::Entry;
-pub use refund::refund;
+pub use refund::{refund, refund_aged};
 pub use store::LogStore;

@@ -24,6 +24,12 @@ impl Usage {
         // Without overflow: usage is at most 2^63 and a cost below 2^53.
         self.used + cost.get() > self.tier.limit.get()
     }
+
+    /// Units left once `recorded` more are used.
+    pub fn remaining(&self, recorded: u64) -> u64 {
+        let used = self.used + recorded;
+        self.tier.limit.get().saturating_sub(used)
+    }
 }
 
 /// When a call takes place, and what came last before it.
@@ -103,13 +109,14 @@ impl Moment {
         Ok((oldest, used))
     }
 
-    /// How a tier stands once `recorded` units more are used of it.
+    /// A tier once `recorded` units more are used of it. `limited` is the cost of a call that was over
+    /// a limit; an admitted call waits for nothing.
     #[inline(always)]
     pub fn standing<S: LogStore>(
         &self,
         store: &mut S,
         usage: &Usage,
-        cost: Cost,
+        limited: Option<Cost>,
         recorded: u64,
     ) -> Result<Standing, Foreign> {
         let Tier { limit, window } = usage.tier;
@@ -120,9 +127,12 @@ impl Moment {
             self.newest.map(|newest| newest.time)
         };
         Ok(Standing {
-            tier: usage.tier,
-            remaining: limit.get().saturating_sub(used),
-            wait: self.wait(store, usage, cost, recorded)?,
+            limit,
+            remaining: usage.remaining(recorded),
+            wait: match limited {
+                Some(cost) => self.wait(store, usage, cost, recorded)?,
+                None => Wait::NONE,
+            },
             reset: match newest {
                 Some(newest) if used > 0 => (newest + window).since(self.now),
                 _ => Millis::ZERO,
@@ -148,7 +158,7 @@ impl Moment {
         }
         let last_to_go = match usage.oldest {
             Some(oldest) if excess <= usage.used => {
-                self.freeing(store, oldest, usage.used, excess)?
+                self.time_that_frees(store, oldest, usage.used, excess)?
             }
             _ => self.time,
         };
@@ -157,7 +167,7 @@ impl Moment {
 
     /// The time of the earliest entry up to which `oldest` and its followers sum up to `units`, of
     /// `used` in all.
-    fn freeing<S: LogStore>(
+    fn time_that_frees<S: LogStore>(
         &self,
         store: &mut S,
         oldest: Entry,

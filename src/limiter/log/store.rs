@@ -45,9 +45,9 @@ pub trait LogStore {
     /// Adds an entry later than all others.
     fn append(&mut self, entry: Entry);
 
-    /// Puts `new`, if there is one, in the place of `old`: the newest entries, one or more, newest
-    /// first. `new` has the time of the oldest of them.
-    fn replace(&mut self, old: &[Entry], new: Option<Entry>);
+    /// Puts `new`, oldest first, in the place of `old`: the newest entries, one or more, newest first.
+    /// Each new entry has the time of an old one.
+    fn replace(&mut self, old: &[Entry], new: &[Entry]);
 
     /// Removes the oldest `count` entries, which are not all.
     fn trim(&mut self, count: usize);

@@ -5,11 +5,12 @@ use std::num::NonZeroU64;
 
 use proptest::prelude::*;
 
-use super::{Entry, LogCall, LogStore, refund};
-use crate::limiter::histories::{History, cost, histories, reply, tiers};
+use super::{Entry, LogCall, LogStore, refund, refund_aged};
+use crate::limiter::histories::{History, Refund, cost, histories, reply, tiers};
 use crate::limiter::memory::LogMemory;
+use crate::limiter::refund::RecordedAt;
 use crate::limiter::tier::Tiers;
-use crate::limiter::units::{Cost, Timestamp};
+use crate::limiter::units::{Age, Cost, Timestamp};
 use crate::limiter::verdict::{Verdict, Wait};
 use crate::limiter::{Call, Foreign, oracle};
 
@@ -46,9 +47,19 @@ fn agrees_with_the_oracle(history: &History) -> Result<(), TestCaseError> {
     let mut now = history.start;
     for step in &history.steps {
         now = (now + step.elapsed).max(0);
-        if let Some(units) = step.refund {
-            let refunded = refund(&mut store, units).unwrap();
-            prop_assert_eq!(refunded, log.refund(units.get()), "refunding at {}", now);
+        if let Some(Refund { units, age }) = step.refund {
+            let (refunded, expected) = match age {
+                None => (refund(&mut store, units), log.refund(units.get())),
+                Some(age) => {
+                    let time = Timestamp::from_millis(now);
+                    let recorded = RecordedAt::ago(time, Age::new(age).unwrap());
+                    (
+                        refund_aged(&mut store, units, recorded),
+                        log.refund_aged(now, units.get(), age),
+                    )
+                }
+            };
+            prop_assert_eq!(refunded, Ok(expected), "refunding at {} in {:?}", now, step);
         }
         let call = oracle::Call {
             tiers: &history.tiers,
@@ -66,12 +77,12 @@ fn agrees_with_the_oracle(history: &History) -> Result<(), TestCaseError> {
             step
         );
 
-        if let Wait::For(wait) = verdict.retry_after {
+        if verdict.over
+            && let Wait::For(wait) = verdict.retry_after
+        {
             let fits = now + i64::try_from(wait.get()).unwrap();
             prop_assert!(!is_over(&store, fits, &tiers, cost(step.cost)));
-            if fits > now {
-                prop_assert!(is_over(&store, fits - 1, &tiers, cost(step.cost)));
-            }
+            prop_assert!(is_over(&store, fits - 1, &tiers, cost(step.cost)));
         }
     }
     Ok(())
@@ -226,7 +237,7 @@ fn totals_wrap_around() {
     let verdict = play(&mut store, 1_010, &tiers, cost(5), false);
     assert_eq!(verdict.reported.remaining, 2);
     let verdict = play(&mut store, 1_020, &tiers, cost(3), false);
-    assert!(verdict.limited);
+    assert!(verdict.over);
     assert_eq!(
         reply(&verdict).retry_after,
         80,

@@ -1,6 +1,6 @@
 //! Which sentences turn a command down.
 
-use super::{LONGEST_WINDOW, MOST_UNITS};
+use super::{MOST_UNITS, integer};
 
 /// How much of a word an error quotes.
 const MOST_QUOTED: usize = 64;
@@ -70,8 +70,19 @@ pub fn limit_fault(found: Option<&[u8]>) -> Fault {
     }
 }
 
-pub fn window_fault(found: Option<&[u8]>) -> Fault {
-    out_of_range("window", 1, LONGEST_WINDOW, found)
+/// What may be said of a duration that is none, or is not there.
+pub fn duration_fault(argument: &str, most: u64, found: Option<&[u8]>) -> Vec<Fault> {
+    let Some(word) = found else {
+        // What has no window after it may be meant as a cost.
+        let hint = (argument == "window").then(|| names(&["COST"]));
+        return [names(&[argument])].into_iter().chain(hint).collect();
+    };
+    let mut parts = vec![argument.to_owned(), quoted(word)];
+    // What would be out of range with any unit needs no advice.
+    if let Some(bare) = integer(word, 1, most) {
+        parts.push(format!("got '{bare}': say {bare}s or {bare}ms"));
+    }
+    vec![Fault::Names(parts)]
 }
 
 pub fn names(parts: &[&str]) -> Fault {

@@ -1,7 +1,10 @@
 //! Reads a command word by word.
 
-use super::fault::{Fault, Refusal, limit_fault, names, one, out_of_range, syntax, window_fault};
-use super::{MOST_BUCKETS, MOST_TIERS, MOST_UNITS, begins_tier, integer, is, window};
+use super::fault::{Fault, Refusal, duration_fault, limit_fault, names, one, out_of_range, syntax};
+use super::{
+    LONGEST_ID, LONGEST_TTL, LONGEST_WINDOW, MOST_BUCKETS, MOST_TIERS, MOST_UNITS, begins_tier,
+    duration, integer, is,
+};
 
 /// The words not read yet.
 pub struct Words<'a>(pub &'a [&'a [u8]]);
@@ -14,6 +17,7 @@ pub struct Options {
     pub headers: bool,
     pub buckets: Option<u64>,
     pub strict: bool,
+    pub age: Option<u64>,
 }
 
 impl<'a> Words<'a> {
@@ -32,7 +36,7 @@ impl<'a> Words<'a> {
         while tiers.is_empty() || self.peek().is_some_and(begins_tier) {
             let (first, second) = (self.next(), self.next());
             let limit = first.and_then(|word| integer(word, 0, MOST_UNITS));
-            let window = second.and_then(window);
+            let window = second.and_then(|word| duration(word, 1, LONGEST_WINDOW));
             let mut faults = Vec::new();
             if tiers.len() == MOST_TIERS {
                 faults.push(names(&["tier", "16"]));
@@ -43,7 +47,7 @@ impl<'a> Words<'a> {
                     // What does not begin like a tier can be taken for an option, too.
                     faults.extend(first.filter(|word| !begins_tier(word)).map(syntax));
                 }
-                (Some(_), None) => faults.push(window_fault(second)),
+                (Some(_), None) => faults.extend(duration_fault("window", LONGEST_WINDOW, second)),
                 (Some(_), Some(window)) if tiers.iter().any(|tier| tier.1 == window) => {
                     faults.push(names(&["window"]));
                 }
@@ -56,23 +60,43 @@ impl<'a> Words<'a> {
         Ok(tiers)
     }
 
+    pub fn limit(&mut self) -> Result<u64, Refusal> {
+        let found = self.next();
+        let limit = found.and_then(|word| integer(word, 0, MOST_UNITS));
+        limit.ok_or_else(|| one(limit_fault(found)))
+    }
+
+    pub fn ttl(&mut self) -> Result<u64, Refusal> {
+        let found = self.next();
+        let ttl = found.and_then(|word| duration(word, 1, LONGEST_TTL));
+        ttl.ok_or_else(|| Refusal::Faults(duration_fault("ttl", LONGEST_TTL, found)))
+    }
+
+    pub fn id(&mut self) -> Result<Vec<u8>, Refusal> {
+        match self.next() {
+            Some(id) if (1..=LONGEST_ID).contains(&id.len()) => Ok(id.to_vec()),
+            _ => Err(one(names(&["id", "1", &LONGEST_ID.to_string()]))),
+        }
+    }
+
     /// Reads options up to a word that is none of these.
     pub fn options(&mut self, known: &[&str], options: &mut Options) -> Result<(), Refusal> {
         while let Some(word) = self.peek()
             && let Some(option) = known.iter().find(|option| is(word, option))
         {
             self.next();
-            let (repeated, fault) = match *option {
+            let (repeated, wrong) = match *option {
                 "COST" => self.value(&mut options.cost, "cost", 0, MOST_UNITS),
                 "BUCKETS" => self.value(&mut options.buckets, "buckets", 1, MOST_BUCKETS),
-                "FORCE" => (std::mem::replace(&mut options.force, true), None),
-                "HEADERS" => (std::mem::replace(&mut options.headers, true), None),
-                _ => (std::mem::replace(&mut options.strict, true), None),
+                "AGE" => self.age(&mut options.age),
+                "FORCE" => (std::mem::replace(&mut options.force, true), vec![]),
+                "HEADERS" => (std::mem::replace(&mut options.headers, true), vec![]),
+                _ => (std::mem::replace(&mut options.strict, true), vec![]),
             };
             let faults: Vec<Fault> = repeated
                 .then(|| syntax(word))
                 .into_iter()
-                .chain(fault)
+                .chain(wrong)
                 .collect();
             if !faults.is_empty() {
                 return Err(Refusal::Faults(faults));
@@ -88,13 +112,24 @@ impl<'a> Words<'a> {
         argument: &str,
         least: u64,
         most: u64,
-    ) -> (bool, Option<Fault>) {
+    ) -> (bool, Vec<Fault>) {
         let found = self.next();
         match found.and_then(|word| integer(word, least, most)) {
-            Some(value) => (option.replace(value).is_some(), None),
+            Some(value) => (option.replace(value).is_some(), vec![]),
             None => (
                 option.is_some(),
-                Some(out_of_range(argument, least, most, found)),
+                vec![out_of_range(argument, least, most, found)],
+            ),
+        }
+    }
+
+    fn age(&mut self, option: &mut Option<u64>) -> (bool, Vec<Fault>) {
+        let found = self.next();
+        match found.and_then(|word| duration(word, 0, LONGEST_WINDOW)) {
+            Some(age) => (option.replace(age).is_some(), vec![]),
+            None => (
+                option.is_some(),
+                duration_fault("age", LONGEST_WINDOW, found),
             ),
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! The first line is the field's name, the second its value.
 
-use crate::limiter::counter::{Buckets, Division};
+use crate::limiter::counter::{Buckets, BucketLayout};
 use crate::oracle::stored;
 
 pub fn check(input: &[u8]) {
@@ -10,19 +10,19 @@ pub fn check(input: &[u8]) {
         Some(end) => (&input[..end], &input[end + 1..]),
         None => (input, &[][..]),
     };
-    let division = Division::parse(name);
-    let as_numbers = division.map(|division| (division.window().get(), division.buckets()));
-    assert_eq!(as_numbers, stored::division(name));
-    let Some(division) = division else {
+    let layout = BucketLayout::parse(name);
+    let as_numbers = layout.map(|layout| (layout.window().get(), layout.buckets()));
+    assert_eq!(as_numbers, stored::layout(name));
+    let Some(layout) = layout else {
         return;
     };
     assert_eq!(
-        division.field().as_slice(),
+        layout.field().as_slice(),
         name,
         "it is not named as it was read"
     );
 
-    let buckets = Buckets::parse(value, division);
+    let buckets = Buckets::parse(value, layout);
     if let Some(buckets) = &buckets {
         assert_eq!(
             buckets.value().as_slice(),
@@ -31,8 +31,8 @@ pub fn check(input: &[u8]) {
         );
     }
     let read = buckets.map(|buckets| stored::Field {
-        window: division.window().get(),
-        buckets: division.buckets(),
+        window: layout.window().get(),
+        buckets: layout.buckets(),
         index: buckets.index(),
         counts: buckets.counts().to_vec(),
     });

@@ -8,12 +8,12 @@ use super::context::Context;
 
 /// A string of our own, freed when dropped.
 #[derive(Debug)]
-pub struct Text<'a> {
+pub struct ModuleString<'a> {
     ctx: Context<'a>,
     raw: *mut RedisModuleString,
 }
 
-impl<'a> Text<'a> {
+impl<'a> ModuleString<'a> {
     /// A copy of `bytes`.
     pub fn new(ctx: Context<'a>, bytes: &[u8]) -> Self {
         // SAFETY: the context is the running command's, and the server copies the bytes.
@@ -48,7 +48,7 @@ impl<'a> Text<'a> {
     }
 }
 
-impl Drop for Text<'_> {
+impl Drop for ModuleString<'_> {
     fn drop(&mut self) {
         // SAFETY: the string is ours, and this is the only place that frees it.
         unsafe { api!(RedisModule_FreeString(self.ctx.raw, self.raw)) }

@@ -6,7 +6,7 @@ use libc::c_int;
 
 /// Everything that the server is told of a command.
 #[derive(Clone, Copy, Debug)]
-pub struct Manual {
+pub struct CommandSpec {
     /// `slide.` and a verb.
     pub name: &'static CStr,
     /// One sentence.
@@ -30,9 +30,9 @@ pub struct Manual {
 /// Where a command's keys stand.
 #[derive(Clone, Copy, Debug)]
 pub enum Keys {
-    /// Word 1 is the only key.
+    /// Arg 1 is the only key.
     One(KeyUse),
-    /// Word 1 is the number of keys that follow it. Cluster nodes do not read this description when
+    /// Arg 1 is the number of keys that follow it. Cluster nodes do not read this description when
     /// they route a command of a module: it also needs the flag `getkeys-api`.
     Counted(KeyUse),
 }
@@ -90,7 +90,7 @@ impl Argument {
         }
     }
 
-    /// An argument that can be left out, begun by a literal word.
+    /// An argument that can be left out, with a literal word before it.
     pub const fn option(name: &'static CStr, token: &'static CStr, kind: Kind) -> Self {
         Self {
             name,
