@@ -30,7 +30,7 @@ const COMMANDS: [(&str, [&str; 2]); 9] = [
 const SERVERS: [RGBColor; 5] = [
     colours::VERMILION,
     colours::ORANGE,
-    colours::PURPLE,
+    RGBColor(0xcc, 0x79, 0xa7), // purple, of the same palette
     colours::BLUE,
     colours::SKY,
 ];

@@ -25,7 +25,6 @@ pub mod colours {
     pub const SKY: RGBColor = RGBColor(0x56, 0xb4, 0xe9);
     pub const BLUE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
     pub const GREEN: RGBColor = RGBColor(0x00, 0x9e, 0x73);
-    pub const PURPLE: RGBColor = RGBColor(0xcc, 0x79, 0xa7);
 }
 
 pub fn font(size: u32) -> TextStyle<'static> {
