@@ -54,6 +54,8 @@ pub struct Stats {
     pub log: Calls,
     /// `SLIDE.COUNTER`.
     pub counter: Calls,
+    /// `SLIDE.LEASE`.
+    pub lease: Calls,
     /// `SLIDE.ALL`.
     pub all: Calls,
     /// `SLIDE.PEEK`.
@@ -62,6 +64,8 @@ pub struct Stats {
     pub forced: Count,
     /// Units that `SLIDE.REFUND` gave back.
     pub refunded_units: Count,
+    /// Live leases that `SLIDE.RELEASE` ended.
+    pub released: Count,
     /// Error replies.
     pub errors: Count,
     /// Expired entries removed from logs.
@@ -76,10 +80,12 @@ pub struct Stats {
 pub static STATS: Stats = Stats {
     log: Calls::new(),
     counter: Calls::new(),
+    lease: Calls::new(),
     all: Calls::new(),
     peeked: Count::new(),
     forced: Count::new(),
     refunded_units: Count::new(),
+    released: Count::new(),
     errors: Count::new(),
     trimmed_entries: Count::new(),
     clock_faults: Count::new(),
@@ -94,11 +100,14 @@ impl Stats {
             ("log_limited", &self.log.limited),
             ("counter_admitted", &self.counter.admitted),
             ("counter_limited", &self.counter.limited),
+            ("lease_admitted", &self.lease.admitted),
+            ("lease_limited", &self.lease.limited),
             ("all_admitted", &self.all.admitted),
             ("all_limited", &self.all.limited),
             ("peeked", &self.peeked),
             ("forced", &self.forced),
             ("refunded_units", &self.refunded_units),
+            ("released", &self.released),
             ("errors", &self.errors),
             ("trimmed_entries", &self.trimmed_entries),
             ("clock_faults", &self.clock_faults),

@@ -1,13 +1,11 @@
-//! A place in a log's sorted set.
+//! A place in the sorted set of a log or of leases.
 
 use super::api::{OK, api};
 use super::key::{Holds, Key};
 use super::module_string::ModuleString;
 use crate::limiter::Foreign;
+use crate::limiter::lease::Lease;
 use crate::limiter::log::Entry;
-
-/// How the members of leases begin, and those of logs do not.
-const LEASE_MARK: &[u8] = b"@";
 
 /// A place in the set of an open key. The set cannot change while it stands.
 #[derive(Debug)]
@@ -76,8 +74,23 @@ impl<'k, 'a> Cursor<'k, 'a> {
         };
         match Entry::parse(score, member.bytes()) {
             Some(entry) => Ok(Some(entry)),
-            None if member.bytes().starts_with(LEASE_MARK) => Err(Foreign::LogOfLeases),
+            None if Lease::parse(score, member.bytes()).is_some() => Err(Foreign::LogOfLeases),
             None => Err(Foreign::Log),
+        }
+    }
+
+    /// The lease.
+    ///
+    /// # Errors
+    /// [`Foreign`] if it was not written as one.
+    pub(super) fn lease(&mut self) -> Result<Option<Lease>, Foreign> {
+        let Some((score, member)) = self.element() else {
+            return Ok(None);
+        };
+        match Lease::parse(score, member.bytes()) {
+            Some(lease) => Ok(Some(lease)),
+            None if Entry::parse(score, member.bytes()).is_some() => Err(Foreign::LeasesOfLog),
+            None => Err(Foreign::Lease),
         }
     }
 

@@ -18,6 +18,7 @@ mod far;
 mod healing;
 mod histories;
 mod key;
+mod leases;
 mod log;
 mod moving;
 mod promises;
