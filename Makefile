@@ -1,8 +1,9 @@
 # slide: one command each to run, test and install the module. `make` alone lists them.
 
-SERVERS ?= redis-6.2 redis-7.0 redis-8.2 valkey-8.1 valkey-9.1
-# Those of them that load the module: 6.2 has to refuse it.
-LOADING  = $(filter-out redis-6.2,$(SERVERS))
+# The servers of the matrix: scripts/servers.txt says what each one is.
+SERVERS ?= $(shell awk '!/^\#/ { print $$1 }' scripts/servers.txt)
+# Those of them that load the module, and do not have to refuse it.
+LOADING  = $(filter $(shell awk '!/^\#/ && $$3 == "loads" { print $$1 }' scripts/servers.txt),$(SERVERS))
 PORT    ?= 6379
 # How much of the tests under faults: full or short.
 EFFORT  ?= full
@@ -74,8 +75,9 @@ test-examples: ## Run the tests of examples/python, examples/node and examples/r
 	@$(MAKE) --no-print-directory build
 	@scripts/test-examples
 
-lint: ## Check formatting and run clippy; warnings are errors
+lint: ## Check links and formatting, and run clippy; warnings are errors
 	@scripts/need-rust fmt clippy
+	@scripts/check-links
 	cargo fmt --check
 	cargo fmt --check --manifest-path tests/fuzz/Cargo.toml
 	cargo clippy --all-targets --locked -- -D warnings

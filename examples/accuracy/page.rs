@@ -193,7 +193,7 @@ fn conditions(compared: usize) -> String {
   somewhere in a minute and calls for {WINDOWS} minutes. (The adversary is one client.) Each call costs 1.
 - The limiters are models in memory, those of COUNTER and LOG the oracles of this module's tests. The
   first {COMPARED} calls of each traffic also went to the real commands, on Redis 8.2.3 with its clock
-  set for each call by libfaketime: {compared} replies, all five integers of each equal to the model's.
+  set for each call: {compared} replies, all five integers of each equal to the model's.
   Where one differs, `make accuracy` fails.
 - The fixed window and GCRA are models only, of one key on one server, with a clock of whole ms.
 "

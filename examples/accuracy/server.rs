@@ -3,7 +3,7 @@
 use redis::{Cmd, Connection, pipe};
 
 use crate::limiters::Kind;
-use crate::support::faketime::Frozen;
+use crate::support::clock::Frozen;
 use crate::support::{Reply, reply_of};
 use crate::traffic::{History, Traffic};
 

@@ -6,7 +6,8 @@ use std::ops::{Bound, RangeBounds};
 
 use super::Foreign;
 use super::counter::{BucketLayout, Buckets, CounterStore, Phase};
-use super::log::{Cursor, ScoreRange, SortedSet, score_of};
+use super::lease::{Lease, LeaseId, LeaseStore};
+use super::log::{Cursor, ScoreRange, SortedSet};
 use super::units::Timestamp;
 
 /// A sorted set of a log, with what the server does with it: members are ordered by score and then by
@@ -84,7 +85,7 @@ impl LogMemory {
     pub fn members(&self) -> Vec<(Vec<u8>, f64)> {
         let ordered = self.ordered.iter();
         ordered
-            .map(|(score, member)| (member.clone(), score_of(Timestamp::from_millis(*score))))
+            .map(|(score, member)| (member.clone(), Timestamp::from_millis(*score).as_score()))
             .collect()
     }
 }
@@ -106,7 +107,7 @@ impl Cursor for MemoryCursor<'_> {
     fn element(&mut self) -> Option<(f64, Vec<u8>)> {
         count(&self.set.work.reads);
         let (score, member) = self.place.clone();
-        let score = score_of(Timestamp::from_millis(score));
+        let score = Timestamp::from_millis(score).as_score();
         if let Some(left) = self.set.reads_left.get() {
             let Some(left) = left.checked_sub(1) else {
                 return Some((score, b"foreign".to_vec()));
@@ -278,6 +279,108 @@ impl CounterStore for CounterMemory {
             assert!(removed.is_some(), "{layout:?} is not there");
         }
         assert!(!self.fields.is_empty());
+    }
+
+    fn expiry(&self) -> Option<Timestamp> {
+        self.expiry
+    }
+
+    fn expire_at(&mut self, time: Timestamp) {
+        self.expiry = Some(time);
+    }
+}
+
+/// Leases, ordered as a sorted set is: by end, then by member.
+#[derive(Clone, Debug, Default)]
+pub struct LeaseMemory {
+    pub leases: BTreeSet<Lease>,
+    pub expiry: Option<Timestamp>,
+    /// How many leases were shown one by one, and how often they were counted.
+    pub shown: Cell<usize>,
+    pub counted: Cell<usize>,
+    /// How many ended leases the last call removed.
+    pub removed: usize,
+}
+
+impl LeaseMemory {
+    fn show<'a>(
+        &self,
+        leases: impl Iterator<Item = &'a Lease>,
+        mut visit: impl FnMut(Lease) -> bool,
+    ) {
+        for lease in leases {
+            self.shown.set(self.shown.get() + 1);
+            if !visit(lease.clone()) {
+                break;
+            }
+        }
+    }
+
+    fn drop_id(&mut self, id: &LeaseId) -> bool {
+        let before = self.leases.len();
+        self.leases.retain(|lease| lease.id != *id);
+        self.leases.len() < before
+    }
+}
+
+impl LeaseStore for LeaseMemory {
+    fn earliest_first(
+        &mut self,
+        time: Timestamp,
+        visit: impl FnMut(Lease) -> bool,
+    ) -> Result<(), Foreign> {
+        self.show(self.leases.iter().filter(|lease| lease.end > time), visit);
+        Ok(())
+    }
+
+    fn latest_first(&mut self, visit: impl FnMut(Lease) -> bool) -> Result<(), Foreign> {
+        self.show(self.leases.iter().rev(), visit);
+        Ok(())
+    }
+
+    fn end_of(&mut self, id: &LeaseId) -> Result<Option<Timestamp>, Foreign> {
+        let lease = self.leases.iter().find(|lease| lease.id == *id);
+        Ok(lease.map(|lease| lease.end))
+    }
+
+    fn len(&self) -> usize {
+        self.leases.len()
+    }
+
+    fn count(&mut self, after: Timestamp, through: Timestamp) -> usize {
+        self.counted.set(self.counted.get() + 1);
+        let within = |lease: &&Lease| lease.end > after && lease.end <= through;
+        self.leases.iter().filter(within).count()
+    }
+
+    fn put(&mut self, ids: &[&LeaseId], end: Timestamp) {
+        assert!(!ids.is_empty());
+        for (place, &id) in ids.iter().enumerate() {
+            assert!(!ids[..place].contains(&id), "{id:?} twice");
+            self.drop_id(id);
+        }
+        for &id in ids {
+            let id = id.clone();
+            self.leases.insert(Lease { end, id });
+        }
+    }
+
+    fn remove(&mut self, ids: &[&LeaseId]) {
+        assert!(!ids.is_empty());
+        for id in ids {
+            assert!(self.drop_id(id), "{id:?} is not there");
+        }
+    }
+
+    fn remove_ended(&mut self, now: Timestamp, most: usize) {
+        let ended = self.leases.iter().filter(|lease| lease.end <= now);
+        let ended = ended.take(most).cloned().collect::<Vec<_>>();
+        assert!(!ended.is_empty());
+        for lease in &ended {
+            self.leases.remove(lease);
+        }
+        assert!(!self.leases.is_empty());
+        self.removed = ended.len();
     }
 
     fn expiry(&self) -> Option<Timestamp> {

@@ -1,9 +1,10 @@
-//! A place in a sorted set.
+//! A place in the sorted set of a log or of leases.
 
 use super::api::{OK, api};
 use super::key::{Holds, Key};
 use super::module_string::ModuleString;
 use crate::limiter::Foreign;
+use crate::limiter::lease::Lease;
 use crate::limiter::log::{self, Entry, Member};
 
 /// A place in the set of an open key. The set cannot change while it stands.
@@ -90,6 +91,21 @@ impl<'k, 'a> Cursor<'k, 'a> {
         let element = self.element();
         let entry = element.map(|(score, member)| Member::read(score, member.bytes())?.single());
         entry.transpose()
+    }
+
+    /// The lease.
+    ///
+    /// # Errors
+    /// [`Foreign`] if it was not written as one.
+    pub(super) fn lease(&mut self) -> Result<Option<Lease>, Foreign> {
+        let Some((score, member)) = self.element() else {
+            return Ok(None);
+        };
+        match Lease::parse(score, member.bytes()) {
+            Some(lease) => Ok(Some(lease)),
+            None if Member::read(score, member.bytes()).is_ok() => Err(Foreign::LeasesOfLog),
+            None => Err(Foreign::Lease),
+        }
     }
 
     /// Moves on; `false`, and no move, where the range ends.

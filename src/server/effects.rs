@@ -55,9 +55,15 @@ pub(super) const HRANDFIELD: ServerCommand = ServerCommand {
     sample: &[c"key", c"1"],
 };
 
+/// Only read.
+pub(super) const ZCOUNT: ServerCommand = ServerCommand {
+    name: c"ZCOUNT",
+    sample: &[c"key", c"1", c"2"],
+};
+
 /// All that must be there for the module to work: the server looks them up by their current names,
 /// and would propagate nothing, silently, under another.
-pub(super) const NEEDED: [&ServerCommand; 8] = [
+pub(super) const NEEDED: [&ServerCommand; 9] = [
     &ZADD,
     &ZREM,
     &ZREMRANGEBYSCORE,
@@ -66,6 +72,7 @@ pub(super) const NEEDED: [&ServerCommand; 8] = [
     &PEXPIREAT,
     &UNLINK,
     &HRANDFIELD,
+    &ZCOUNT,
 ];
 
 /// A keyspace event.

@@ -5,7 +5,6 @@ use super::error::Error;
 use super::key::{Holds, Key};
 use super::kind::wrong_type;
 use super::module_string::ModuleString;
-use super::writes::score;
 use crate::limiter::Kind;
 use crate::limiter::log::{ScoreRange, SortedSet};
 use crate::limiter::units::Timestamp;
@@ -48,7 +47,7 @@ impl<'a> SortedSet for LogKey<'_, 'a> {
 
     #[inline]
     fn first_after(&mut self, time: Timestamp) -> Option<Cursor<'_, 'a>> {
-        Cursor::first(self.key, score(time), f64::INFINITY)
+        Cursor::first(self.key, time.as_score(), f64::INFINITY)
     }
 
     #[inline]

@@ -11,7 +11,6 @@ use super::effects::{Event, HDEL, HSET, PEXPIREAT, UNLINK, ZADD, ZREM, ZREMRANGE
 use super::key::Key;
 use super::module_string::ModuleString;
 use crate::limiter::log::ScoreRange;
-pub(super) use crate::limiter::log::score_of as score;
 use crate::limiter::units::Timestamp;
 
 /// Propagates a command on the key with these further arguments, which must fit the format.
@@ -76,7 +75,7 @@ impl Key<'_> {
         let status = unsafe {
             api!(RedisModule_ZsetAdd(
                 self.writable(),
-                score(time),
+                time.as_score(),
                 member.raw(),
                 std::ptr::null_mut()
             ))

@@ -6,7 +6,7 @@ mod victim;
 
 use std::fmt;
 
-use crate::support::faketime::{Frozen, START};
+use crate::support::clock::{Frozen, START};
 use crate::support::random::{EARLIEST, Numbers};
 use crate::support::{Reply, reply};
 

@@ -3,19 +3,21 @@
 use redis::{Cmd, Value, pipe};
 
 use crate::histories::NextTime;
-use crate::key::{Key, add_options, add_shape, add_tiers, move_clock};
-use crate::support::faketime::{Frozen, START};
-use crate::support::oracle::{Call, Oracle, Reply, Shape};
+use crate::key::{Key, add_options, add_shape, move_clock};
+use crate::support::clock::{Frozen, START};
+use crate::support::oracle::headers::headers;
+use crate::support::oracle::{Call, Oracle, Question, Reply, Shape};
 use crate::support::random::{MOST, Numbers, Tiers, assert_telling, seeds};
-use crate::support::{all_replies, run};
+use crate::support::{add_tiers, all_replies, headers_of, run};
 
 const ROUNDS: u64 = 60;
 const KEYS: u64 = 4;
 const CALLS: u64 = 8;
 const HISTORIES: u64 = 12;
 
-/// What the server answers: whether any key was over, and of each key the five integers.
-type Answer = (i64, Vec<Reply>);
+/// What the server answers: whether any key was over, of each key the five integers, and the headers
+/// if they were asked for.
+type Answer = (i64, Vec<Reply>, Option<Vec<(String, String)>>);
 
 struct History {
     clock: NextTime,
@@ -31,17 +33,19 @@ struct Clause {
     /// The key's place among all.
     place: usize,
     tiers: Tiers,
+    cost: u64,
     shape: Shape,
 }
 
 impl Clause {
     /// Whether it is recorded is decided for all keys together.
-    fn call(&self, cost: u64) -> Call<'_> {
-        Call {
+    fn question(&self) -> Question<'_> {
+        let call = Call {
             tiers: &self.tiers,
-            cost,
+            cost: self.cost,
             force: true,
-        }
+        };
+        Question::Limit(call, self.shape)
     }
 }
 
@@ -64,11 +68,12 @@ impl History {
                     tier.0 = (tier.0 * 2).min(MOST);
                 }
                 let buckets = vec![numbers.buckets()];
+                let name = format!("{seed}:{key}");
                 let empty = match numbers.below(2) {
                     0 => Oracle::log(),
-                    _ => Oracle::counter(),
+                    _ => Oracle::counter(name.as_bytes()),
                 };
-                Key::new(format!("{seed}:{key}"), tiers, buckets, &empty)
+                Key::new(name, tiers, buckets, empty)
             })
             .collect();
         History {
@@ -117,13 +122,13 @@ impl History {
         }
         let replies: Vec<Value> = pipeline.query(&mut frozen.con).unwrap();
         for ((lengths, answer), reply) in expected.into_iter().zip(replies) {
-            let (limited, replies) = all_replies(&reply);
+            let (limited, replies, headers) = answer_of(&reply);
             let trace = || {
                 let traces = self.keys.iter().zip(&lengths);
                 let traces = traces.map(|(key, &length)| key.trace[..length].join("\n"));
                 traces.collect::<Vec<_>>().join("\n\n")
             };
-            assert_eq!((limited, replies), answer, "after\n{}", trace());
+            assert_eq!((limited, replies, headers), answer, "after\n{}", trace());
             tally.limited += u64::from(limited == 1);
         }
     }
@@ -133,61 +138,58 @@ impl History {
     }
 
     /// Two to four of the keys, in some order.
-    fn clauses(&mut self) -> (Vec<Clause>, u64) {
+    fn clauses(&mut self) -> Vec<Clause> {
         let mut places: Vec<usize> = (0..self.keys.len()).collect();
-        let mut costs = Vec::new();
         let mut clauses = Vec::new();
         for _ in 0..2 + self.numbers.below(3) {
             let place = places.swap_remove(self.numbers.place(places.len()));
             let key = &self.keys[place];
             let (tiers, cost) = self.numbers.vary(&key.tiers);
-            costs.push(cost);
             clauses.push(Clause {
                 place,
                 tiers,
+                cost,
                 shape: key.shape(&mut self.numbers),
             });
         }
-        // One that the tightest limit was asked for, mostly.
-        let cost = if self.numbers.one_in(4) {
-            costs[0]
-        } else {
-            *costs.iter().min().unwrap()
-        };
-        (clauses, cost)
+        clauses
     }
 
     /// A command, and what the oracles say to it: recorded in all keys or in none.
     fn step(&mut self, tally: &mut Tally) -> (Cmd, Answer) {
-        let (clauses, cost) = self.clauses();
-        let force = self.numbers.one_in(8);
+        let clauses = self.clauses();
+        let (force, with_headers) = (self.numbers.one_in(8), self.numbers.one_in(3));
         let now = self.now;
         let over = clauses.iter().any(|clause| {
-            let oracle = &self.keys[clause.place].oracle;
-            oracle.peek(now, clause.call(cost), clause.shape).limited == 1
+            let mut oracle = self.keys[clause.place].oracle.clone();
+            oracle.refuse(now, clause.question()).limited == 1
         });
-        let record = !over || force || !self.enforced;
-        tally.recorded_over += u64::from(over && record && cost > 0);
-        let mut replies = Vec::new();
+        let record = !over || force;
+        tally.recorded_over += u64::from(over && record);
+        let (mut replies, mut standings) = (Vec::new(), Vec::new());
         for clause in &clauses {
             let key = &mut self.keys[clause.place];
             let mut reply = if record {
-                key.oracle.call(now, clause.call(cost), clause.shape)
+                key.oracle.ask(now, clause.question())
             } else {
-                key.oracle.refuse(now, clause.call(cost), clause.shape)
+                key.oracle.refuse(now, clause.question())
             };
+            standings.push(key.oracle.standing(now, clause.question(), reply));
             reply.limited &= i64::from(self.enforced);
             key.trace.push(format!(
-                "{} at {now}: {:?} {:?} COST {cost}, over {over}, recorded {record}: {reply:?}",
-                key.name, clause.tiers, clause.shape
+                "{} at {now}: {:?}, over {over}, recorded {record}: {reply:?}",
+                key.name,
+                clause.question()
             ));
             replies.push(reply);
         }
-        let command = self.command(&clauses, cost, force);
-        (command, (i64::from(over && self.enforced), replies))
+        let command = self.command(&clauses, force, with_headers);
+        let limited = over && self.enforced;
+        let headers = with_headers.then(|| headers(now, limited, &standings));
+        (command, (i64::from(limited), replies, headers))
     }
 
-    fn command(&self, clauses: &[Clause], cost: u64, force: bool) -> Cmd {
+    fn command(&self, clauses: &[Clause], force: bool, headers: bool) -> Cmd {
         let mut command = redis::cmd("SLIDE.ALL");
         command.arg(clauses.len());
         for clause in clauses {
@@ -200,11 +202,29 @@ impl History {
             if counter {
                 add_shape(&mut command, clause.shape);
             }
+            let (tiers, cost, force) = (&[], clause.cost, false);
+            add_options(&mut command, Call { tiers, cost, force });
         }
-        let tiers = &[];
-        add_options(&mut command, Call { tiers, cost, force });
+        if headers {
+            command.arg("HEADERS");
+        }
+        if force {
+            command.arg("FORCE");
+        }
         command
     }
+}
+
+fn answer_of(value: &Value) -> Answer {
+    let Value::Array(parts) = value else {
+        panic!("no array but {value:?}");
+    };
+    let last = parts.last().expect("an integer at least");
+    let has_five = matches!(last, Value::Array(integers) if matches!(integers[0], Value::Int(_)));
+    let headers = (!has_five).then(|| headers_of(last));
+    let parts = &parts[..parts.len() - usize::from(!has_five)];
+    let (limited, replies) = all_replies(&Value::Array(parts.to_vec()));
+    (limited, replies, headers)
 }
 
 /// Compares so many histories, and says how many clock faults the server saw in them.
@@ -231,7 +251,7 @@ pub fn compare(clock: NextTime, histories: u64) -> i64 {
         format!("{limited} of {calls} limited"),
     );
     assert_telling(
-        recorded_over > calls / 20,
+        recorded_over > calls / 40,
         format!("{recorded_over} of {calls} recorded over a limit"),
     );
     frozen.clock_faults()
@@ -249,8 +269,10 @@ fn after_the_longest_wait_all_keys_pass() {
     let call = |cost: &str| {
         let mut command = redis::cmd("SLIDE.ALL");
         command.arg(&["3", "log", "strict", "counter"]);
-        command.arg(&["LOG", "10", "7s", "20", "60s"]);
-        command.arg(&["COUNTER", "12", "9s", "BUCKETS", "7", "STRICT"]);
+        command.arg(&["LOG", "10", "7s", "20", "60s", "COST", cost]);
+        command.arg(&[
+            "COUNTER", "12", "9s", "BUCKETS", "7", "STRICT", "COST", cost,
+        ]);
         command.arg(&["COUNTER", "15", "11s", "COST", cost]);
         command
     };
@@ -261,6 +283,7 @@ fn after_the_longest_wait_all_keys_pass() {
         frozen.set(now);
         let (limited, replies) = all_replies(&call(&cost).query(&mut frozen.con).unwrap());
         let wait = replies.iter().map(|reply| reply.retry_after).max().unwrap();
+        assert_eq!(limited == 1, wait > 0);
         assert_eq!(limited == 1, replies.iter().any(|reply| reply.limited == 1));
         if wait > 0 {
             waits += limited;

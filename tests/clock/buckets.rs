@@ -1,12 +1,16 @@
 //! `SLIDE.COUNTER` with BUCKETS and STRICT, to the ms.
 
-use crate::support::faketime::{Frozen, START};
-use crate::support::{Reply, run, slide_counter};
+use crate::support::clock::{Frozen, START};
+use crate::support::{
+    DECADE, DECADE_MS, Reply, bucket, end_of_bucket, run, slide_counter, start_of_bucket,
+};
 
 const MINUTE: i64 = 60_000;
 
-/// The start of a minute.
-const FULL: i64 = START / MINUTE * MINUTE;
+/// The start of one of the minutes of the key `k`, and so of its shorter windows that divide it.
+fn full() -> i64 {
+    start_of_bucket("k", MINUTE, 1, bucket("k", MINUTE, 1, START))
+}
 
 #[track_caller]
 fn call(frozen: &mut Frozen, ms: i64, tier: (u64, &str), options: &[&str]) -> Reply {
@@ -24,17 +28,16 @@ fn a_bucket_matters_for_one_window_and_one_bucket() {
     for (window, ms, buckets) in [
         ("1s", 1000, 4),
         ("100ms", 100, 3),
-        ("7", 7, 64),
-        ("1", 1, 2),
+        ("7ms", 7, 64),
+        ("1ms", 1, 2),
         ("60s", MINUTE, 7),
         ("1d", 86_400_000, 64),
-        ("315576000000", 315_576_000_000, 10),
+        (DECADE, DECADE_MS, 10),
     ] {
         let what = format!("{window}/{buckets}");
         let count = buckets.to_string();
-        let index = START * buckets / ms;
-        let ticks = (index + buckets + 1) * ms;
-        let end = (ticks + buckets - 1) / buckets;
+        let index = bucket("k", ms, buckets, START);
+        let end = end_of_bucket("k", ms, buckets, index);
         let options = ["BUCKETS", count.as_str(), "STRICT"];
         let first = call(&mut frozen, START, (5, window), &options);
         assert_eq!((first.limited, first.remaining), (0, 4), "{what}");
@@ -59,18 +62,18 @@ fn only_the_oldest_bucket_fades() {
     let tier = (10, "1s");
     let plain = ["BUCKETS", "4"];
     assert_eq!(
-        call(&mut frozen, FULL, tier, &["BUCKETS", "4", "COST", "10"]).limited,
+        call(&mut frozen, full(), tier, &["BUCKETS", "4", "COST", "10"]).limited,
         0
     );
     // Whole for a second; a tenth of it has faded a tenth of 250 ms later.
-    let limited = call(&mut frozen, FULL + 500, tier, &plain);
+    let limited = call(&mut frozen, full() + 500, tier, &plain);
     assert_eq!((limited.limited, limited.remaining), (1, 0));
     assert_eq!((limited.retry_after, limited.reset_after), (525, 750));
-    assert_eq!(call(&mut frozen, FULL + 1024, tier, &plain).limited, 1);
-    assert_eq!(call(&mut frozen, FULL + 1025, tier, &plain).limited, 0);
+    assert_eq!(call(&mut frozen, full() + 1024, tier, &plain).limited, 1);
+    assert_eq!(call(&mut frozen, full() + 1025, tier, &plain).limited, 0);
     assert_eq!(
         stored(&mut frozen, "1000/4"),
-        format!("{}:1:0:0:0:10", (FULL + 1000) / 250)
+        format!("{}:1:0:0:0:10", bucket("k", 1000, 4, full() + 1000))
     );
 }
 
@@ -80,16 +83,16 @@ fn strict_counts_the_oldest_bucket_whole() {
     let tier = (10, "1s");
     let strict = ["STRICT", "BUCKETS", "4"];
     assert_eq!(
-        call(&mut frozen, FULL, tier, &["BUCKETS", "4", "COST", "9"]).limited,
+        call(&mut frozen, full(), tier, &["BUCKETS", "4", "COST", "9"]).limited,
         0
     );
-    assert_eq!(call(&mut frozen, FULL + 300, tier, &strict).remaining, 0);
-    let limited = call(&mut frozen, FULL + 500, tier, &strict);
+    assert_eq!(call(&mut frozen, full() + 300, tier, &strict).remaining, 0);
+    let limited = call(&mut frozen, full() + 500, tier, &strict);
     assert_eq!((limited.limited, limited.remaining), (1, 0));
     // The nine leave at 1,250; the one of the next bucket at 1,500.
     assert_eq!((limited.retry_after, limited.reset_after), (750, 1000));
-    assert_eq!(call(&mut frozen, FULL + 1249, tier, &strict).limited, 1);
-    let free = call(&mut frozen, FULL + 1250, tier, &strict);
+    assert_eq!(call(&mut frozen, full() + 1249, tier, &strict).limited, 1);
+    let free = call(&mut frozen, full() + 1250, tier, &strict);
     assert_eq!((free.limited, free.remaining), (0, 8));
 }
 
@@ -98,12 +101,12 @@ fn strict_counts_the_oldest_bucket_whole() {
 fn buckets_need_not_be_whole_milliseconds() {
     let mut frozen = Frozen::start();
     for mode in [&["BUCKETS", "3"][..], &["BUCKETS", "3", "STRICT"]] {
-        let full = call(&mut frozen, FULL, (1, "100ms"), mode);
-        assert_eq!((full.limited, full.retry_after), (0, 134), "{mode:?}");
-        let limited = call(&mut frozen, FULL + 133, (1, "100ms"), mode);
+        let first = call(&mut frozen, full(), (1, "100ms"), mode);
+        assert_eq!((first.limited, first.reset_after), (0, 134), "{mode:?}");
+        let limited = call(&mut frozen, full() + 133, (1, "100ms"), mode);
         assert_eq!((limited.limited, limited.retry_after), (1, 1), "{mode:?}");
         assert_eq!(
-            call(&mut frozen, FULL + 134, (1, "100ms"), mode).limited,
+            call(&mut frozen, full() + 134, (1, "100ms"), mode).limited,
             0,
             "{mode:?}"
         );
@@ -134,24 +137,24 @@ fn another_number_of_buckets_starts_empty() {
     }
     // The classic field matters longest, so the key lives for it.
     let expiry: i64 = run(&mut frozen.con, "PEXPIRETIME", &["k"]);
-    assert_eq!(expiry, (START / MINUTE + 2) * MINUTE);
+    assert_eq!(expiry, full() + 2 * MINUTE);
 }
 
 #[test]
 fn a_step_back_beyond_a_window_moves_all_buckets_to_now() {
     let mut frozen = Frozen::start();
-    let (tier, bucket) = ((10, "60s"), MINUTE / 6);
-    for (ms, cost) in [(1, "4"), (bucket, "3"), (2 * bucket, "3")] {
+    let (tier, length) = ((10, "60s"), MINUTE / 6);
+    for (ms, cost) in [(1, "4"), (length, "3"), (2 * length, "3")] {
         let options = ["BUCKETS", "6", "COST", cost];
-        assert_eq!(call(&mut frozen, FULL + ms, tier, &options).limited, 0);
+        assert_eq!(call(&mut frozen, full() + ms, tier, &options).limited, 0);
     }
-    let newest = FULL + 2 * bucket;
+    let newest = full() + 2 * length;
     let six = ["BUCKETS", "6"];
-    let index = newest / bucket;
+    let index = bucket("k", MINUTE, 6, newest);
     let kept = format!("{index}:3:3:4:0:0:0:0");
     // Time stands still at the start of the newest bucket. A quarter of the four has faded, which
     // frees one unit, when it is one window and a quarter of a bucket old.
-    let quarter = FULL + MINUTE + bucket / 4;
+    let quarter = full() + MINUTE + length / 4;
     let limited = call(&mut frozen, newest - MINUTE, tier, &six);
     let expected = quarter - (newest - MINUTE);
     assert_eq!((limited.limited, limited.retry_after), (1, expected));
@@ -164,11 +167,11 @@ fn a_step_back_beyond_a_window_moves_all_buckets_to_now() {
         format!("{index}:10:0:0:0:0:0:0")
     );
     // A tenth of a bucket has to fade after the window.
-    let frees = index * bucket + MINUTE + bucket / 10;
+    let frees = start_of_bucket("k", MINUTE, 6, index) + MINUTE + length / 10;
     let expected = frees - (newest - MINUTE - 1);
     assert_eq!((limited.limited, limited.retry_after), (1, expected));
     let expiry: i64 = run(&mut frozen.con, "PEXPIRETIME", &["k"]);
-    assert_eq!(expiry, (index + 7) * bucket);
+    assert_eq!(expiry, end_of_bucket("k", MINUTE, 6, index));
     assert_eq!(call(&mut frozen, frees - 1, tier, &six).limited, 1);
     assert_eq!(call(&mut frozen, frees, tier, &six).limited, 0);
 }

@@ -2,13 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::faketime::{Frozen, START};
-use crate::support::{Reply, admitted, repeated, run, slide, slide_counter};
+use crate::support::clock::{Frozen, START};
+use crate::support::{
+    DECADE, DECADE_MS, Reply, admitted, bucket, end_of_bucket, repeated, run, slide, slide_counter,
+    start_of_bucket,
+};
 
 const MINUTE: i64 = 60_000;
 
-/// The start of a minute.
-const FULL: i64 = START / MINUTE * MINUTE;
+/// The start of one of the minutes of the key `k`.
+fn full() -> i64 {
+    start_of_bucket("k", MINUTE, 1, bucket("k", MINUTE, 1, START))
+}
 
 #[track_caller]
 fn call(frozen: &mut Frozen, ms: i64, tier: (u64, &str), cost: u64) -> Reply {
@@ -19,17 +24,17 @@ fn call(frozen: &mut Frozen, ms: i64, tier: (u64, &str), cost: u64) -> Reply {
 #[test]
 fn the_previous_window_counts_by_the_part_still_covered() {
     let mut frozen = Frozen::start();
-    call(&mut frozen, FULL - 1, (100, "60s"), 50);
-    let reply = call(&mut frozen, FULL + 6000, (100, "60s"), 10);
+    call(&mut frozen, full() - 1, (100, "60s"), 50);
+    let reply = call(&mut frozen, full() + 6000, (100, "60s"), 10);
     assert_eq!((reply.limited, reply.remaining), (0, 45));
 }
 
 #[test]
 fn nothing_is_rounded_before_the_comparison() {
     let mut frozen = Frozen::start();
-    call(&mut frozen, FULL - 1, (1, "60s"), 1);
+    call(&mut frozen, full() - 1, (1, "60s"), 1);
     assert_eq!(
-        call(&mut frozen, FULL + 1, (1, "60s"), 1),
+        call(&mut frozen, full() + 1, (1, "60s"), 1),
         Reply {
             limited: 1,
             limit: 1,
@@ -39,34 +44,49 @@ fn nothing_is_rounded_before_the_comparison() {
         }
     );
     assert_eq!(
-        call(&mut frozen, FULL + MINUTE - 1, (1, "60s"), 1).limited,
+        call(&mut frozen, full() + MINUTE - 1, (1, "60s"), 1).limited,
         1
     );
-    assert_eq!(call(&mut frozen, FULL + MINUTE, (1, "60s"), 1).limited, 0);
+    assert_eq!(call(&mut frozen, full() + MINUTE, (1, "60s"), 1).limited, 0);
 }
 
 #[test]
 fn waits_know_how_the_weight_falls() {
     let mut frozen = Frozen::start();
-    call(&mut frozen, FULL - 1, (60, "60s"), 60);
-    assert_eq!(call(&mut frozen, FULL + 12_000, (60, "60s"), 12).limited, 0);
-    let limited = call(&mut frozen, FULL + 12_000, (60, "60s"), 1);
+    call(&mut frozen, full() - 1, (60, "60s"), 60);
+    assert_eq!(
+        call(&mut frozen, full() + 12_000, (60, "60s"), 12).limited,
+        0
+    );
+    let limited = call(&mut frozen, full() + 12_000, (60, "60s"), 1);
     assert_eq!((limited.limited, limited.retry_after), (1, 1000));
-    assert_eq!(call(&mut frozen, FULL + 12_999, (60, "60s"), 1).limited, 1);
-    assert_eq!(call(&mut frozen, FULL + 13_000, (60, "60s"), 1).limited, 0);
+    assert_eq!(
+        call(&mut frozen, full() + 12_999, (60, "60s"), 1).limited,
+        1
+    );
+    assert_eq!(
+        call(&mut frozen, full() + 13_000, (60, "60s"), 1).limited,
+        0
+    );
 }
 
 #[test]
 fn waits_reach_into_the_next_window() {
     let mut frozen = Frozen::start();
-    call(&mut frozen, FULL, (10, "60s"), 10);
-    let limited = call(&mut frozen, FULL + 30_000, (10, "60s"), 1);
+    call(&mut frozen, full(), (10, "60s"), 10);
+    let limited = call(&mut frozen, full() + 30_000, (10, "60s"), 1);
     assert_eq!(
         (limited.limited, limited.retry_after, limited.reset_after),
         (1, 36_000, 90_000)
     );
-    assert_eq!(call(&mut frozen, FULL + 65_999, (10, "60s"), 1).limited, 1);
-    assert_eq!(call(&mut frozen, FULL + 66_000, (10, "60s"), 1).limited, 0);
+    assert_eq!(
+        call(&mut frozen, full() + 65_999, (10, "60s"), 1).limited,
+        1
+    );
+    assert_eq!(
+        call(&mut frozen, full() + 66_000, (10, "60s"), 1).limited,
+        0
+    );
 }
 
 #[test]
@@ -76,9 +96,9 @@ fn the_window_that_just_ended_is_still_there() {
         ("500ms", 500),
         ("60s", MINUTE),
         ("30d", 2_592_000_000),
-        ("315576000000", 315_576_000_000),
+        (DECADE, DECADE_MS),
     ] {
-        let start = (START / ms + 1) * ms;
+        let start = start_of_bucket("k", ms, 1, bucket("k", ms, 1, START) + 1);
         call(&mut frozen, start, (10, window), 10);
         assert_eq!(
             call(&mut frozen, start + ms, (10, window), 1).limited,
@@ -97,35 +117,35 @@ fn the_window_that_just_ended_is_still_there() {
 #[test]
 fn a_step_back_gives_no_free_pass_and_no_long_lockout() {
     let mut frozen = Frozen::start();
-    call(&mut frozen, FULL + 1, (10, "60s"), 10);
+    call(&mut frozen, full() + 1, (10, "60s"), 10);
     let stored = |frozen: &mut Frozen| -> String {
         run::<BTreeMap<String, String>>(&mut frozen.con, "HGETALL", &["k"])["60000"].clone()
     };
-    let index = FULL / MINUTE;
+    let index = bucket("k", MINUTE, 1, full());
     // Time stands still at the bucket's start: the wait is to that, a window, and a tenth of one.
-    let limited = call(&mut frozen, FULL - 5000, (10, "60s"), 1);
+    let limited = call(&mut frozen, full() - 5000, (10, "60s"), 1);
     assert_eq!(
         (limited.limited, limited.retry_after),
         (1, 5000 + MINUTE + 6000)
     );
-    let limited = call(&mut frozen, FULL - MINUTE, (10, "60s"), 1);
+    let limited = call(&mut frozen, full() - MINUTE, (10, "60s"), 1);
     assert_eq!(
         (limited.limited, limited.retry_after),
         (1, MINUTE + MINUTE + 6000)
     );
     assert_eq!(stored(&mut frozen), format!("{index}:10:0"));
     // One ms more is a wrong date: all counts move to the current bucket.
-    let limited = call(&mut frozen, FULL - MINUTE - 1, (10, "60s"), 1);
+    let limited = call(&mut frozen, full() - MINUTE - 1, (10, "60s"), 1);
     assert_eq!((limited.limited, limited.retry_after), (1, 1 + 6000));
     assert_eq!(stored(&mut frozen), format!("{}:10:0", index - 2));
     let expiry: i64 = run(&mut frozen.con, "PEXPIRETIME", &["k"]);
-    assert_eq!(expiry, index * MINUTE);
+    assert_eq!(expiry, end_of_bucket("k", MINUTE, 1, index - 2));
     assert_eq!(
-        call(&mut frozen, FULL - MINUTE + 5999, (10, "60s"), 1).limited,
+        call(&mut frozen, full() - MINUTE + 5999, (10, "60s"), 1).limited,
         1
     );
     assert_eq!(
-        call(&mut frozen, FULL - MINUTE + 6000, (10, "60s"), 1).limited,
+        call(&mut frozen, full() - MINUTE + 6000, (10, "60s"), 1).limited,
         0
     );
 }
@@ -137,7 +157,7 @@ fn a_spoiled_expiry_is_set_right_with_the_next_bucket() {
         (0, ["PERSIST", "k"].as_slice()),
         (5, &["PEXPIRE", "k", "60001"]),
     ] {
-        let start = FULL + minute * MINUTE;
+        let start = full() + minute * MINUTE;
         call(&mut frozen, start, (10, "60s"), 1);
         run::<i64>(&mut frozen.con, spoil[0], &spoil[1..]);
         call(&mut frozen, start + MINUTE, (10, "60s"), 1);
@@ -153,8 +173,9 @@ fn twice_the_limit_can_pass_but_not_more() {
     let burst = repeated(&slide("SLIDE.COUNTER", "k", &[(100, "60s")], &[]), 300);
     let mut passed: Vec<(i64, usize)> = Vec::new();
     for second in (0..600).step_by(7) {
-        let time = FULL + second * 1000;
-        for time in [time, (time / MINUTE + 1) * MINUTE - 1] {
+        let time = full() + second * 1000;
+        let end_of_minute = full() + (second / 60 + 1) * MINUTE - 1;
+        for time in [time, end_of_minute] {
             if passed.last().is_none_or(|last| time > last.0) {
                 frozen.set(time);
                 let replies: Vec<Vec<i64>> = burst.query(&mut frozen.con).unwrap();

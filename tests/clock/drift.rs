@@ -3,9 +3,12 @@
 
 use crate::adversary::{Adversary, Steps, Tally};
 use crate::histories::{Buckets, History, MIXED, ROUNDS, Traffic};
-use crate::support::faketime::{Frozen, START};
+use crate::support::clock::{Frozen, START};
 use crate::support::random::{Numbers, assert_telling, effort, seeds};
-use crate::support::{Setup, entries, run, slide, slide_counter, slide_log, slide_peek, state};
+use crate::support::{
+    Setup, bucket, entries, run, slide, slide_counter, slide_log, slide_peek, start_of_bucket,
+    state,
+};
 
 /// A primary and its replica, each with a clock of its own.
 struct Pair {
@@ -134,7 +137,8 @@ fn peek_on_a_replica_that_is_behind_answers_as_if_healed() {
     );
     let counter = slide_peek(&mut pair.replica.con, "counter", &tiers, &[]);
     // The fifth of five units has faded when a fifth of the next window has passed.
-    let next = (behind / 60_000 + 1) * 60_000 + 12_000;
+    let index = bucket("counter", 60_000, 1, behind) + 1;
+    let next = start_of_bucket("counter", 60_000, 1, index) + 12_000;
     assert_eq!((counter.limited, counter.retry_after), (1, next - behind));
     assert_eq!(state(&mut pair.replica.con), before);
     assert_eq!(pair.replica.clock_faults(), 0);

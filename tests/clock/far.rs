@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use redis::{Cmd, Value, from_redis_value_ref};
 
 use crate::histories::{Buckets, MIXED, Traffic, compare};
-use crate::support::faketime::Frozen;
+use crate::support::clock::Frozen;
 use crate::support::random::{Numbers, assert_telling, effort};
-use crate::support::{Reply, entries, reply_of, run, slide};
+use crate::support::{Reply, bucket, end_of_bucket, entries, reply_of, run, slide};
 
 /// In seconds since 1970: the epoch itself, 2001, the ends of 31 and 32 bits of seconds, of 63 bits
 /// of nanoseconds and of ten digits of seconds, and the year 2500.
@@ -22,7 +22,7 @@ const LANDMARKS: [i64; 7] = [
 ];
 
 const WINDOWS: [(i64, &str); 4] = [
-    (1, "1"),
+    (1, "1ms"),
     (1000, "1s"),
     (86_400_000, "1d"),
     (315_576_000_000, "5259600m"),
@@ -75,7 +75,8 @@ fn with_headers(frozen: &mut Frozen, command: &Cmd) -> (Reply, BTreeMap<String, 
     (reply_of(&five), from_redis_value_ref(&six[5]).unwrap())
 }
 
-/// The header says the second in which the reported tier is empty again, whatever its digits.
+/// The header says the second in which the next unit comes, whatever its digits: with all but one
+/// unit left, that is when the reported tier is empty again.
 fn assert_reset_header(now: i64, reply: Reply, headers: &BTreeMap<String, String>) {
     let expected = (now + reply.reset_after + 999) / 1000;
     assert_eq!(
@@ -107,7 +108,7 @@ fn headers_and_expiries_are_right_at_any_date() {
                 let key = format!("c:{key}");
                 let counter = slide("SLIDE.COUNTER", &key, &tiers, &["HEADERS"]);
                 let (reply, headers) = with_headers(&mut frozen, &counter);
-                let end = (now / window + 2) * window;
+                let end = end_of_bucket(&key, window, 1, bucket(&key, window, 1, now));
                 assert_eq!((reply.limited, reply.reset_after), (0, end - now));
                 assert_reset_header(now, reply, &headers);
                 let expiry: i64 = run(&mut frozen.con, "PEXPIRETIME", &[&key]);

@@ -1,9 +1,9 @@
 //! Which command heals a key after a clock fault if it is the first one there, what INFO counts,
 //! and what becomes of the expiry.
 
-use crate::support::faketime::{Frozen, START};
+use crate::support::clock::{Frozen, START};
 use crate::support::random::{EARLIEST, Numbers, assert_telling, effort, seeds};
-use crate::support::{entries, error_of, info_number, line, run};
+use crate::support::{bucket, end_of_bucket, entries, error_of, info_number, line, run};
 
 const MINUTE: i64 = 60_000;
 
@@ -30,7 +30,7 @@ fn counter(frozen: &mut Frozen) -> String {
 
 /// What the two hold when healed, with so many units.
 fn healed(units: i64) -> (Vec<(String, i64)>, String) {
-    let index = BACK / MINUTE;
+    let index = bucket("c", MINUTE, 1, BACK);
     (
         vec![(format!("{units}:{units}"), BACK)],
         format!("{index}:{units}:0"),
@@ -62,7 +62,10 @@ fn a_limited_a_free_a_forced_and_an_admitted_call_heal() {
         assert_eq!(frozen.clock_faults(), 2, "{options}");
         for (key, end) in [
             ("l", BACK + MINUTE + MINUTE / 4),
-            ("c", (BACK / MINUTE + 2) * MINUTE),
+            (
+                "c",
+                end_of_bucket("c", MINUTE, 1, bucket("c", MINUTE, 1, BACK)),
+            ),
         ] {
             let expiry: i64 = run(&mut frozen.con, "PEXPIRETIME", &[key]);
             assert_eq!(expiry, end, "{key} after {options}");
@@ -75,7 +78,7 @@ fn in_all_each_key_heals_whether_the_call_is_recorded_or_not() {
     for (options, units) in [("COST 6", 5), ("COST 0", 5), ("COST 5", 10)] {
         let mut frozen = faulty();
         let all = line(&format!(
-            "SLIDE.ALL 3 l c new LOG 10 60s COUNTER 10 60s LOG 9 60s {options}"
+            "SLIDE.ALL 3 l c new LOG 10 60s {options} COUNTER 10 60s {options} LOG 9 60s {options}"
         ));
         all.query::<redis::Value>(&mut frozen.con).unwrap();
         let stored = (log(&mut frozen), counter(&mut frozen));
@@ -100,6 +103,8 @@ fn peek_refund_and_errors_do_not_heal() {
         "SLIDE.PEEK l 10 60s COST 6",
         "SLIDE.PEEK c 10 60s COST 6",
         "SLIDE.REFUND new 1",
+        "SLIDE.REFUND l 1 AGE 5m",
+        "SLIDE.REFUND c 1 AGE 5m",
     ] {
         let mut frozen = faulty();
         let before = (log(&mut frozen), counter(&mut frozen));

@@ -4,11 +4,12 @@
 
 use redis::{Cmd, Value, from_redis_value, pipe};
 
-use crate::key::{Key, add_options, add_shape, add_tiers, delete_expired, move_clock};
-use crate::support::faketime::{Frozen, START};
-use crate::support::oracle::{Call, Oracle, Reply};
+use crate::key::{Key, add_options, add_shape, delete_expired, move_clock};
+use crate::support::clock::{Frozen, START};
+use crate::support::oracle::headers::headers;
+use crate::support::oracle::{Call, Oracle, Question, Reply};
 use crate::support::random::{EARLIEST, Numbers, assert_telling, seeds};
-use crate::support::{reply, reply_of};
+use crate::support::{add_tiers, headers_of, reply, reply_of};
 
 pub const ROUNDS: u64 = 40;
 const KEYS: u64 = 4;
@@ -55,7 +56,7 @@ pub type NextTime = fn(&mut Numbers, i64, u64) -> i64;
 #[derive(Clone)]
 pub struct Traffic {
     command: &'static str,
-    empty: Oracle,
+    empty: fn(&[u8]) -> Oracle,
     rarity: Rarity,
     buckets: Buckets,
     clock: NextTime,
@@ -65,7 +66,7 @@ impl Traffic {
     pub fn on_logs(rarity: Rarity, clock: NextTime) -> Self {
         Traffic {
             command: "SLIDE.LOG",
-            empty: Oracle::log(),
+            empty: |_| Oracle::log(),
             rarity,
             buckets: Buckets::Classic,
             clock,
@@ -75,7 +76,7 @@ impl Traffic {
     pub fn on_counters(rarity: Rarity, buckets: Buckets, clock: NextTime) -> Self {
         Traffic {
             command: "SLIDE.COUNTER",
-            empty: Oracle::counter(),
+            empty: Oracle::counter,
             rarity,
             buckets,
             clock,
@@ -103,7 +104,9 @@ impl History {
                     Buckets::OneNumber => vec![numbers.buckets()],
                     Buckets::Changing => (0..3).map(|_| numbers.buckets()).collect(),
                 };
-                Key::new(format!("{seed}:{key}"), tiers, choice, &traffic.empty)
+                let name = format!("{seed}:{key}");
+                let empty = (traffic.empty)(name.as_bytes());
+                Key::new(name, tiers, choice, empty)
             })
             .collect();
         History {
@@ -122,10 +125,6 @@ impl History {
             let next = (self.traffic.clock)(&mut self.numbers, self.now, self.scale);
             move_clock(frozen, &mut self.keys, self.now, next);
             self.now = next;
-            if self.traffic.buckets == Buckets::Changing {
-                // A refund would find in the oracle's fields what went away with the key.
-                delete_expired(frozen, &mut self.keys, self.now);
-            }
             limited += self.run_calls(frozen);
             for key in &self.keys {
                 key.check_expiry(frozen);
@@ -200,7 +199,7 @@ impl History {
                 key.name,
                 trace()
             );
-            limited += u64::from(matches!(got, Answer::Reply(Reply { limited: 1, .. })));
+            limited += u64::from(matches!(got, Answer::Reply(Reply { limited: 1, .. }, _)));
         }
         limited
     }
@@ -215,10 +214,11 @@ impl History {
         } = self;
         let (key, now) = (&mut self.keys[place], *now);
         if numbers.one_in(traffic.rarity.refund)
-            && let Some((units, taken)) = key.refund(numbers, now)
+            && let Some((words, taken)) = key.refund(numbers, now)
         {
             let mut refund = redis::cmd("SLIDE.REFUND");
-            refund.arg(&key.name).arg(units);
+            refund.arg(&key.name);
+            refund.arg(words.split(' ').collect::<Vec<_>>());
             return (refund, Answer::Units(taken));
         }
         let (tiers, cost) = numbers.vary(&key.tiers);
@@ -242,6 +242,12 @@ impl History {
         let mut command = redis::cmd(name);
         command.arg(&key.name);
         add_tiers(&mut command, &tiers);
+        let headers = numbers.one_in(4).then(|| {
+            command.arg("HEADERS");
+            let question = Question::Limit(call, shape);
+            let standing = key.oracle.standing(now, question, reply);
+            headers(now, reply.limited == 1, &[standing])
+        });
         // The options come in any order.
         if numbers.one_in(2) {
             add_options(&mut command, call);
@@ -250,13 +256,14 @@ impl History {
             add_shape(&mut command, shape);
             add_options(&mut command, call);
         }
-        (command, Answer::Reply(reply))
+        (command, Answer::Reply(reply, headers))
     }
 }
 
 #[derive(Debug, PartialEq)]
 enum Answer {
-    Reply(Reply),
+    /// The five integers, and the headers if they were asked for.
+    Reply(Reply, Option<Vec<(String, String)>>),
     Units(u64),
 }
 
@@ -264,7 +271,12 @@ impl Answer {
     fn of(value: Value) -> Self {
         match value {
             Value::Int(units) => Answer::Units(units.unsigned_abs()),
-            five => Answer::Reply(reply_of(&from_redis_value::<Vec<i64>>(five).unwrap())),
+            Value::Array(mut parts) => {
+                let headers = (parts.len() == 6).then(|| headers_of(&parts.remove(5)));
+                let five: Vec<i64> = from_redis_value(Value::Array(parts)).unwrap();
+                Answer::Reply(reply_of(&five), headers)
+            }
+            other => panic!("{other:?}"),
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use redis::Cmd;
 
-use crate::support::faketime::{Frozen, START};
+use crate::support::clock::{Frozen, START};
+use crate::support::oracle::grammar::LONGEST_WINDOW;
 use crate::support::oracle::{CLASSIC, Call, Oracle, Shape};
 use crate::support::random::{MOST, Numbers, Tiers};
-use crate::support::{entries, run};
+use crate::support::{end_of_bucket, entries, run};
 
 pub struct Key {
     pub name: String,
@@ -17,20 +18,23 @@ pub struct Key {
     empty: Oracle,
     /// The latest time of a call since the key was new.
     latest: i64,
+    /// When the last few calls were.
+    called: Vec<i64>,
     refunded: bool,
     /// All that happened, for the message of a failure.
     pub trace: Vec<String>,
 }
 
 impl Key {
-    pub fn new(name: String, tiers: Tiers, buckets: Vec<u64>, empty: &Oracle) -> Self {
+    pub fn new(name: String, tiers: Tiers, buckets: Vec<u64>, empty: Oracle) -> Self {
         Key {
             name,
             tiers,
             buckets,
             oracle: empty.clone(),
-            empty: empty.clone(),
+            empty,
             latest: START,
+            called: Vec::new(),
             refunded: false,
             trace: Vec::new(),
         }
@@ -59,6 +63,8 @@ impl Key {
             self.forget(now);
         }
         self.latest = self.latest.max(now);
+        self.called.insert(0, now);
+        self.called.truncate(20);
         stale
     }
 
@@ -80,10 +86,11 @@ impl Key {
         )
     }
 
-    /// Takes back some of what surely is on the server too: of a log, its live units, as the server
-    /// may have trimmed the others. Says how many were asked for and how many there were.
-    pub fn refund(&mut self, numbers: &mut Numbers, now: i64) -> Option<(u64, u64)> {
-        if self.may_forget(now) {
+    /// Takes back some of what surely is on the server too, with or without AGE: of a log, its live
+    /// units, as the server may have trimmed the others. Gives the words after the key, and how many
+    /// units there were.
+    pub fn refund(&mut self, numbers: &mut Numbers, now: i64) -> Option<(String, u64)> {
+        if !self.is_counter() && self.may_forget(now) {
             return None;
         }
         let (_, longest) = *self.tiers.iter().max_by_key(|tier| tier.1)?;
@@ -97,19 +104,47 @@ impl Key {
             strict: false,
         };
         let used = MOST - self.oracle.peek(now, call, shape).remaining.unsigned_abs();
-        let bound = match self.oracle {
-            Oracle::Log(_) => used,
-            Oracle::Counter(_) => (used * 2).min(MOST),
+        let bound = if self.is_counter() {
+            (used * 2).clamp(1, MOST)
+        } else {
+            used
         };
         if bound == 0 {
             return None;
         }
         let units = numbers.one_to(bound);
-        let taken = self.oracle.refund(units);
+        let (words, taken) = match self.age(numbers, now) {
+            Some(age) if numbers.one_in(2) => {
+                let words = format!("{units} AGE {age}ms");
+                (words, self.oracle.refund_aged(now, units, age))
+            }
+            _ => (units.to_string(), self.oracle.refund(now, units)),
+        };
         self.refunded = true;
         self.trace
-            .push(format!("at {now}: REFUND {units}: {taken}"));
-        Some((units, taken))
+            .push(format!("at {now}: REFUND {words}: {taken}"));
+        Some((words, taken))
+    }
+
+    /// How long ago some call was, give or take a little more than a refund allows for. Of a log,
+    /// only so long ago that all that is looked at still counts.
+    fn age(&self, numbers: &mut Numbers, now: i64) -> Option<u64> {
+        let called = *self.called.get(numbers.place(self.called.len().max(1)))?;
+        let off = i64::try_from(numbers.below(2500)).ok()? - 1250;
+        let off = if numbers.one_in(2) { off / 500 } else { off };
+        let age = u64::try_from(now - called + off).ok()?;
+        let longest = self.tiers.iter().map(|tier| tier.1).max()?;
+        let is_live = age + 1000 + self.latest.abs_diff(now) < longest;
+        let is_taken = self.is_counter() && age <= LONGEST_WINDOW;
+        (is_taken || is_live).then_some(age)
+    }
+
+    /// When the newest bucket of a stored field stops to matter.
+    fn end_of_field(&self, (field, value): &(String, String)) -> i64 {
+        let number = |text: &str| text.parse::<i64>().unwrap();
+        let (window, buckets) = field.split_once('/').unwrap_or((field, "1"));
+        let index = number(value.split(':').next().unwrap());
+        end_of_bucket(&self.name, number(window), number(buckets), index)
     }
 
     pub fn check_expiry(&self, frozen: &mut Frozen) {
@@ -120,7 +155,8 @@ impl Key {
         let trace = || self.trace.join("\n");
         if self.is_counter() {
             let fields: Vec<(String, String)> = run(&mut frozen.con, "HGETALL", &[&self.name]);
-            let last = fields.iter().map(end_of_field).max().unwrap();
+            let ends = fields.iter().map(|field| self.end_of_field(field));
+            let last = ends.max().unwrap();
             assert_eq!(expiry, last, "{fields:?} after\n{}", trace());
         } else {
             let windows = self.tiers.iter().map(|tier| tier.1);
@@ -154,22 +190,6 @@ pub fn delete_expired(frozen: &mut Frozen, keys: &mut [Key], now: i64) {
             frozen.delete(&key.name);
             key.forget(now);
         }
-    }
-}
-
-/// When the newest bucket of a stored field stops to matter: (i + n + 1) * w / n, rounded up.
-fn end_of_field((field, value): &(String, String)) -> i64 {
-    let number = |text: &str| text.parse::<i64>().unwrap();
-    let (window, buckets) = field.split_once('/').unwrap_or((field, "1"));
-    let (window, buckets) = (number(window), number(buckets));
-    let index = number(value.split(':').next().unwrap());
-    let ticks = (index + buckets + 1) * window;
-    ticks.div_euclid(buckets) + i64::from(ticks % buckets > 0)
-}
-
-pub fn add_tiers(command: &mut Cmd, tiers: &[(u64, u64)]) {
-    for &(limit, window) in tiers {
-        command.arg(limit).arg(window);
     }
 }
 

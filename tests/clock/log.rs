@@ -1,7 +1,7 @@
 //! `SLIDE.LOG` to the ms.
 
-use crate::support::faketime::{Frozen, START};
-use crate::support::{Reply, entries, repeated, run, slide, slide_log};
+use crate::support::clock::{Frozen, START};
+use crate::support::{DECADE, DECADE_MS, Reply, entries, repeated, run, slide, slide_log};
 
 const MINUTE: i64 = 60_000;
 
@@ -11,7 +11,7 @@ fn limited_calls_do_not_count() {
     let verdicts: Vec<i64> = (0..5)
         .map(|ms| {
             frozen.set(START + ms);
-            slide_log(&mut frozen.con, "k", &[(2, "4")], &[]).limited
+            slide_log(&mut frozen.con, "k", &[(2, "4ms")], &[]).limited
         })
         .collect();
     assert_eq!(verdicts, [0, 0, 1, 1, 0]);
@@ -31,11 +31,11 @@ fn calls_of_one_ms_are_counted_apart_and_kept_together() {
 fn a_window_is_half_open() {
     let mut frozen = Frozen::start();
     for (window, ms) in [
-        ("10", 10),
+        ("10ms", 10),
         ("500ms", 500),
         ("60s", MINUTE),
         ("30d", 2_592_000_000),
-        ("315576000000", 315_576_000_000),
+        (DECADE, DECADE_MS),
     ] {
         frozen.set(START);
         let tiers = [(3, window)];

@@ -1,5 +1,5 @@
-//! The module under a clock that the test moves: libfaketime stands between the server and the
-//! system's clock. That works with Redis 8.2; `SLIDE_SERVER` names the binary.
+//! The module under a clock that the test moves: support/clock.c answers the server in the place of
+//! the system's clock. `SLIDE_SERVER` names the server.
 //!
 //! `SLIDE_EFFORT=short` does fewer of the random rounds.
 
@@ -13,11 +13,15 @@ mod all;
 mod buckets;
 mod counter;
 mod drift;
+mod dry_run;
 mod far;
 mod healing;
 mod histories;
 mod key;
+mod leases;
+mod leases_in_all;
 mod log;
 mod moving;
 mod promises;
+mod reports;
 mod steps;

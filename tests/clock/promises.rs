@@ -14,7 +14,7 @@
 //!   or bucket is ahead of the clock by no more than its window, the clock has to catch up first.
 
 use crate::adversary::{Adversary, Steps, Tally};
-use crate::support::faketime::{Frozen, START};
+use crate::support::clock::{Frozen, START};
 use crate::support::random::{assert_telling, effort, seeds};
 use crate::support::{line, reply};
 

@@ -21,6 +21,9 @@ struct Field {
 pub struct Counter {
     key: Vec<u8>,
     fields: Vec<Field>,
+    /// Whether a recorded call has left more fields than it had tiers, so that the server may have
+    /// removed those that do not matter any more.
+    crowded: bool,
 }
 
 /// 64-bit FNV-1a.
@@ -181,6 +184,7 @@ impl Counter {
         Counter {
             key: key.to_vec(),
             fields: Vec::new(),
+            crowded: false,
         }
     }
 
@@ -231,13 +235,14 @@ impl Counter {
             .unwrap_or(0)
     }
 
-    /// Whether some field does not matter any more. The server may have removed it, or the whole
-    /// key, and an earlier time would not count it again; here it would. Nothing else depends on
-    /// such a field: while time goes on, it counts nothing and gives nothing back.
+    /// Whether the server may have removed the key, or a field, because it does not matter any more.
+    /// An earlier time would not count it again; here it would. Nothing else depends on such a field:
+    /// while time goes on, it counts nothing and gives nothing back.
     pub fn may_forget(&self, now: i64) -> bool {
-        self.fields
-            .iter()
-            .any(|field| field.newest().is_some() && !field.matters(i128::from(now)))
+        let matters = |field: &&Field| field.matters(i128::from(now));
+        let stored = || self.fields.iter().filter(|field| field.newest().is_some());
+        let dead = stored().count() - stored().filter(matters).count();
+        dead == stored().count() || (self.crowded && dead > 0)
     }
 
     /// The tiers after a call that was given this reply.
@@ -308,6 +313,8 @@ impl Counter {
             }
             judged.push(field.judge(now, limit, cost, strict));
         }
+        let stored = self.fields.iter().filter(|field| field.newest().is_some());
+        self.crowded |= records && stored.count() > tiers.len();
         report(!admitted, &judged)
     }
 }

@@ -25,7 +25,7 @@ mod log;
 pub mod stored;
 
 pub use counter::{Counter, shift};
-pub use either::{CLASSIC, Oracle, Shape};
+pub use either::{CLASSIC, Oracle, Question, Shape};
 pub use lease::{Lease, Take};
 pub use log::Log;
 

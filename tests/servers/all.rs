@@ -9,7 +9,7 @@ use crate::info::{added, expected};
 use crate::loading::{command_info, map_of};
 use crate::support::{
     ALMOST_A_DECADE, DECADE, DECADE_FIELD, Reply, Server, Setup, all_replies, entries, error_of,
-    info_number, line, now, run, slide_counter, slide_log, slide_peek, state,
+    headers_of, info_number, line, now, run, slide_counter, slide_log, slide_peek, state,
 };
 
 #[track_caller]
@@ -220,6 +220,54 @@ fn force_records_in_every_key() {
     );
 }
 
+/// What a gateway in front of a language model asks: one call and so many tokens.
+#[test]
+fn each_clause_has_a_cost_of_its_own() {
+    let server = Server::start();
+    let mut con = server.connect();
+    let words = "2 {u}:calls {u}:tokens LOG 60 60s LOG 1000 60s COST 400";
+    for (limited, calls, tokens) in [(0, 59, 600), (0, 58, 200), (1, 58, 200)] {
+        let (over, replies) = slide_all(&mut con, words);
+        assert_eq!(
+            (over, replies[0].remaining, replies[1].remaining),
+            (limited, calls, tokens)
+        );
+        // The calls would be admitted, but for the tokens.
+        assert_eq!((replies[0].limited, replies[0].retry_after), (0, 0));
+    }
+}
+
+#[test]
+fn headers_are_of_the_whole_call() {
+    let server = Server::start();
+    for (mut con, is_map) in [(server.connect(), false), (server.connect_resp3(), true)] {
+        run::<()>(&mut con, "FLUSHALL", &[]);
+        let call = line(
+            "SLIDE.ALL 3 a b c LOG 60 60s 9 1d LOG 1000 60s COST 400 LOG 60 60s COST 2 HEADERS",
+        );
+        let ask = |con: &mut Connection| -> Vec<Value> { call.query(con).unwrap() };
+        for (limited, reported, remaining) in [(0, "9", "8"), (0, "9", "7"), (1, "1000", "200")] {
+            let parts = ask(&mut con);
+            assert_eq!((parts.len(), &parts[0]), (5, &Value::Int(limited)));
+            assert_eq!(matches!(parts[4], Value::Map(_)), is_map);
+            let headers: BTreeMap<String, String> = headers_of(&parts[4]).into_iter().collect();
+            assert_eq!(headers["X-RateLimit-Limit"], reported);
+            assert_eq!(headers["X-RateLimit-Remaining"], remaining);
+            assert_eq!(
+                headers["RateLimit-Policy"],
+                "\"60-per-60s\";q=60;w=60, \"9-per-86400s\";q=9;w=86400, \
+                 \"1000-per-60s\";q=1000;w=60, \"60-per-60s-2\";q=60;w=60"
+            );
+            assert_eq!(
+                headers["RateLimit"].matches(";t=").count(),
+                4,
+                "{headers:?}"
+            );
+            assert_eq!(headers.contains_key("Retry-After"), limited == 1);
+        }
+    }
+}
+
 #[test]
 fn cost_0_reports_and_records_nothing() {
     let server = Server::start();
@@ -423,9 +471,10 @@ fn a_call_takes_64_keys() {
     let mut con = server.connect();
     let call = |count: usize| {
         let keys: Vec<String> = (0..count).map(|key| format!("k{key}")).collect();
-        let clauses = (0..count).map(|key| match key % 2 {
+        let clauses = (0..count).map(|key| match key % 3 {
             0 => "LOG 2 1d".to_owned(),
-            _ => format!("COUNTER 2 {DECADE} BUCKETS 30"),
+            1 => format!("COUNTER 2 {DECADE} BUCKETS 30"),
+            _ => "LEASE 2 1d id".to_owned(),
         });
         let clauses: Vec<String> = clauses.collect();
         format!("{count} {} {}", keys.join(" "), clauses.join(" "))
@@ -433,7 +482,11 @@ fn a_call_takes_64_keys() {
     for (limited, left) in [(0, 1), (0, 0), (1, 0)] {
         let (over, replies) = slide_all(&mut con, &call(64));
         assert_eq!((over, replies.len()), (limited, 64));
-        assert!(replies.iter().all(|reply| reply.remaining == left));
+        for (key, reply) in replies.iter().enumerate() {
+            // The second call renews the leases of the first.
+            let left = if key % 3 == 2 { 1 } else { left };
+            assert_eq!(reply.remaining, left, "key {key}");
+        }
     }
     assert_eq!(run::<i64>(&mut con, "DBSIZE", &[]), 64);
     let error = error_of_all(&mut con, &call(65));
@@ -469,7 +522,7 @@ fn what_the_last_key_holds_decides_before_the_first_is_touched() {
         ("short", "COUNTER 5 315576000000ms BUCKETS 4", hash),
     ] {
         for options in ["COST 1", "COST 0", "COST 9", "COST 9 FORCE"] {
-            for first in ["LOG 5 1d", "COUNTER 5 1d"] {
+            for first in ["LOG 5 1d", "COUNTER 5 1d", "LEASE 5 1d id"] {
                 let words = format!("3 new newer {last} {first} {first} {clause} {options}");
                 let error = error_of_all(&mut con, &words);
                 assert!(error.starts_with(expected), "{words}: {error}");
@@ -680,6 +733,13 @@ fn the_documentation_shows_the_clauses() {
         }
         assert_eq!(words.len(), 2 + options.len(), "{words:?}");
     }
+    let words = inner(&clauses["lease-clause"]);
+    assert_eq!(text(&words["lease"], "token"), "LEASE");
+    assert_eq!(text(&words["limit"], "type"), "integer");
+    for word in ["ttl", "id"] {
+        assert_eq!(text(&words[word], "type"), "string");
+    }
+    assert_eq!(words.len(), 4, "{words:?}");
 }
 
 #[test]

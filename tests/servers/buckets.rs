@@ -129,6 +129,35 @@ fn another_number_of_buckets_starts_empty_and_leaves_the_first_alone() {
     assert_eq!(slide_peek(&mut con, "k", &[(5, DECADE)], &[]).remaining, 5);
 }
 
+/// A caller whose window is what is left of the day passes another one each time.
+#[test]
+fn windows_that_are_over_leave_no_fields_behind() {
+    let server = Server::start();
+    let mut con = server.connect();
+    for round in 0..3000 {
+        let window = format!("{}ms", 1 + round % 30);
+        slide_counter(&mut con, "k", &[(1000, &window), (1_000_000, "1d")], &[]);
+        let fields: usize = run(&mut con, "HLEN", &["k"]);
+        assert!(fields <= 2 + 2 * 30, "{fields} fields after {round} calls");
+    }
+    for round in 0..3000 {
+        // Never one twice. All are over after 140 ms.
+        let window = format!("{}ms", 10 + round % 60);
+        let buckets = (2 + round / 60).to_string();
+        slide_counter(&mut con, "l", &[(1000, &window)], &["BUCKETS", &buckets]);
+    }
+    let over = now(&mut con) + 150;
+    wait_until(&mut con, over);
+    for window in 1..200 {
+        let window = format!("{window}m");
+        let call = slide_counter(&mut con, "l", &[(1000, "1d"), (9, &window)], &[]);
+        assert_eq!(call.limited, 0);
+    }
+    let left: Vec<String> = run(&mut con, "HKEYS", &["l"]);
+    let dead = left.iter().filter(|field| field.contains('/'));
+    assert!(dead.count() <= 8, "{left:?}");
+}
+
 #[test]
 fn many_buckets_make_the_hash_a_table_and_go_on_counting() {
     let server = Server::start();

@@ -7,7 +7,8 @@ use redis::Connection;
 use crate::support::oracle::{Call, Counter, Reply, stored};
 use crate::support::{
     ALMOST_A_DECADE, ALMOST_A_DECADE_FIELD, DECADE, DECADE_FIELD, DECADE_MS, Server, Timed, bucket,
-    end_of_bucket, key_with_passed, now, run, slide, slide_counter, state, timed_reply, wait_until,
+    end_of_bucket, key_with_passed, now, run, slide, slide_counter, start_of_bucket, state,
+    timed_reply, wait_until,
 };
 
 fn fields(con: &mut Connection, key: &str) -> BTreeMap<String, String> {
@@ -216,7 +217,7 @@ fn the_window_that_just_ended_is_still_there() {
     let mut oracle = Counter::new(b"k");
     let index = bucket("k", window, 1, now(&mut con)) + 1;
     // The buckets begin earlier than the epoch's seconds by this key's own part of one.
-    let end = end_of_bucket("k", window, 1, index - 2);
+    let end = start_of_bucket("k", window, 1, index);
     wait_until(&mut con, end); // so that the fill stays inside one window
     let fill = slide_counter(&mut con, "k", &[(limit, "1s")], &["COST", "5"]);
     assert_eq!((fill.limited, fill.remaining), (0, 0));

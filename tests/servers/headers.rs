@@ -209,6 +209,53 @@ fn the_reset_is_an_instant_that_does_not_wobble() {
     assert_eq!(*reset, ((end + 999) / 1000).to_string());
 }
 
+/// Waiting for it gets in, to the second: for one unit more, or for the call that was limited.
+#[test]
+fn the_reset_is_when_the_next_call_gets_in() {
+    let server = Server::start();
+    let mut con = server.connect();
+    let time = now(&mut con);
+    for (age, member) in [(20_000, "1:1"), (10_000, "2:1")] {
+        run::<i64>(&mut con, "ZADD", &["k", &(time - age).to_string(), member]);
+    }
+    let seconds = |ms: i64| ((ms + 999) / 1000).to_string();
+    for (tier, cost, reset) in [
+        // Room for one: the next one comes when the oldest leaves.
+        ((3, "60s"), "1", time + 40_000),
+        // Limited, and so until the oldest leaves, or both.
+        ((2, "60s"), "1", time + 40_000),
+        ((2, "60s"), "2", time + 50_000),
+    ] {
+        let peek = slide("SLIDE.PEEK", "k", &[tier], &["COST", cost, "HEADERS"]);
+        let headers = call(&mut con, &peek).1;
+        assert_eq!(
+            headers["X-RateLimit-Reset"],
+            seconds(reset),
+            "{cost} of {tier:?}"
+        );
+    }
+}
+
+/// A structured field holds at most 15 digits; the policy's name and the X- headers are text.
+#[test]
+fn numbers_beyond_a_structured_field_are_capped() {
+    let server = Server::start();
+    let mut con = server.connect();
+    let largest = 9_007_199_254_740_991;
+    let log = slide("SLIDE.LOG", "k", &[(largest, "60s")], &["HEADERS"]);
+    let headers = call(&mut con, &log).1;
+    assert_eq!(headers["X-RateLimit-Limit"], "9007199254740991");
+    assert_eq!(headers["X-RateLimit-Remaining"], "9007199254740990");
+    assert_eq!(
+        headers["RateLimit-Policy"],
+        "\"9007199254740991-per-60s\";q=999999999999999;w=60"
+    );
+    assert_eq!(
+        headers["RateLimit"],
+        "\"9007199254740991-per-60s\";r=999999999999999;t=60"
+    );
+}
+
 #[test]
 fn the_five_integers_are_as_without() {
     let server = Server::start();

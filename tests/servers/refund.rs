@@ -6,8 +6,8 @@ use redis::{Connection, cmd};
 
 use crate::loading::command_info;
 use crate::support::{
-    DECADE, DECADE_FIELD, DECADE_MS, Server, Setup, command, entries, error_of, now, run,
-    slide_counter, slide_log, slide_peek, state,
+    DECADE, DECADE_FIELD, DECADE_MS, Server, Setup, bucket, command, entries, error_of, now, run,
+    slide_counter, slide_log, slide_peek, state, wait_until,
 };
 
 fn refund(con: &mut Connection, key: &str, units: u64) -> u64 {
@@ -150,6 +150,118 @@ fn a_counter_gives_from_its_newest_buckets_in_every_field() {
         );
         assert_eq!(run::<i64>(&mut con, "PEXPIRETIME", &["k"]), expiry);
     }
+}
+
+fn refund_aged(con: &mut Connection, key: &str, units: u64, age: i64) -> u64 {
+    let age = format!("{age}ms");
+    run(con, "SLIDE.REFUND", &[key, &units.to_string(), "AGE", &age])
+}
+
+/// With AGE a caller gets its own units back, and those that came after stay.
+#[test]
+fn with_age_the_units_of_that_time_are_taken() {
+    let server = Server::start();
+    let mut con = server.connect();
+    let ages = [40_000, 30_400, 30_000, 29_500, 10_000, 5000];
+    for (units, age, taken, left) in [
+        // First from then on, oldest first, then from there back.
+        (1, 30_000, 1, [2, 2, 1, 2, 2, 2]),
+        (3, 30_000, 3, [2, 2, 0, 1, 2, 2]),
+        (5, 30_000, 5, [2, 1, 0, 0, 2, 2]),
+        // Nothing outside the two seconds around it, however much is asked for.
+        (99, 30_000, 6, [2, 0, 0, 0, 2, 2]),
+        (99, 20_000, 0, [2, 2, 2, 2, 2, 2]),
+        // To the newest entry, whose place the one before takes.
+        (99, 5000, 2, [2, 2, 2, 2, 2, 0]),
+        (2, 40_000, 2, [0, 2, 2, 2, 2, 2]),
+    ] {
+        let time = now(&mut con);
+        for (place, age) in (1..).zip(ages) {
+            let (score, member) = ((time - age).to_string(), format!("{}:2", place * 2));
+            run::<i64>(&mut con, "ZADD", &["log", &score, &member]);
+        }
+        // The server's clock goes on meanwhile, so the call is made a little later than `time`.
+        let late = now(&mut con) - time;
+        assert_eq!(refund_aged(&mut con, "log", units, age + late), taken);
+        let (mut total, mut expected) = (0, Vec::new());
+        for (cost, age) in left.iter().zip(ages).filter(|(cost, _)| **cost > 0) {
+            total += cost;
+            expected.push((format!("{total}:{cost}"), time - age));
+        }
+        assert_eq!(
+            entries(&mut con, "log"),
+            expected,
+            "{units} of {age} ms ago"
+        );
+        run::<i64>(&mut con, "DEL", &["log"]);
+    }
+}
+
+/// A refund that comes after the window has passed must not take what is another caller's.
+#[test]
+fn with_age_nothing_is_taken_from_others() {
+    let server = Server::start();
+    let mut con = server.connect();
+    let time = now(&mut con);
+    for (age, member) in [(122_000, "10:10"), (1_000, "20:10")] {
+        run::<i64>(&mut con, "ZADD", &["k", &(time - age).to_string(), member]);
+    }
+    assert_eq!(slide_peek(&mut con, "k", &[(10, "60s")], &[]).remaining, 0);
+    // The first caller's upstream fails two minutes later.
+    refund_aged(&mut con, "k", 10, 122_000);
+    assert_eq!(slide_peek(&mut con, "k", &[(10, "60s")], &[]).remaining, 0);
+    // The second one's does at once.
+    assert_eq!(refund_aged(&mut con, "k", 10, 1_000), 10);
+    assert_eq!(slide_peek(&mut con, "k", &[(10, "60s")], &[]).remaining, 10);
+}
+
+#[test]
+fn with_age_only_the_newest_1000_entries_are_looked_at() {
+    let server = Server::start();
+    let mut con = server.connect();
+    let time = now(&mut con);
+    let mut fill = cmd("ZADD");
+    fill.arg("log");
+    for entry in 1..=1500 {
+        fill.arg(time - 100_000 + entry)
+            .arg(format!("{}:2", entry * 2));
+    }
+    fill.query::<i64>(&mut con).unwrap();
+    assert_eq!(refund_aged(&mut con, "log", 5000, 99_000), 2000);
+    assert_eq!(run::<i64>(&mut con, "ZCARD", &["log"]), 500);
+}
+
+#[test]
+fn with_age_a_counter_gives_from_the_buckets_of_that_time() {
+    let server = Server::start();
+    let mut con = server.connect();
+    // Of ten buckets of a decade the one that a refund's age names, and no other.
+    let index = bucket("k", DECADE_MS, 10, now(&mut con));
+    let field = format!("{DECADE_FIELD}/10");
+    let year = DECADE_MS / 10;
+    for (units, age, taken, left) in [
+        (2, 0, 2, "7:8:7:6:5:4:3:2:1:0:0"),
+        (99, 2 * year, 7, "9:8:0:6:5:4:3:2:1:0:0"),
+        (99, 9 * year, 0, "9:8:7:6:5:4:3:2:1:0:0"),
+    ] {
+        let value = format!("{index}:9:8:7:6:5:4:3:2:1:0:0");
+        run::<i64>(&mut con, "HSET", &["k", &field, &value]);
+        assert_eq!(refund_aged(&mut con, "k", units, age), taken, "{age}");
+        let stored: String = run(&mut con, "HGET", &["k", &field]);
+        assert_eq!(stored, format!("{index}:{left}"), "{age}");
+    }
+}
+
+/// A window that is over has nothing to give, even if its field is still there.
+#[test]
+fn a_dead_field_gives_nothing() {
+    let server = Server::start();
+    let mut con = server.connect();
+    slide_counter(&mut con, "k", &[(100, "50ms")], &["COST", "50"]);
+    slide_counter(&mut con, "k", &[(100, DECADE)], &[]);
+    let over = now(&mut con) + 100;
+    wait_until(&mut con, over);
+    assert_eq!(refund(&mut con, "k", 100), 1);
 }
 
 #[test]

@@ -5,13 +5,14 @@
 #[path = "../oracle/mod.rs"]
 pub mod oracle;
 
-pub mod faketime;
+pub mod clock;
 pub mod random;
 mod server;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::thread::sleep;
+use std::io::{Write as _, stdout};
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use redis::{
@@ -53,9 +54,12 @@ pub fn eventually<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Says that a test, or a part of one, proves nothing here: a run lists these lines.
+/// Says that a test, or a part of one, proves nothing here: a run lists these lines. (What `println!`
+/// prints, a test that passes does not show.)
 pub fn skip(why: &str) {
-    println!("SKIPPED: {why}");
+    let thread = thread::current();
+    let test = thread.name().unwrap_or_default();
+    writeln!(stdout(), "SKIPPED: {test}: {why}").expect("standard output is open");
 }
 
 /// A command with its arguments, of which bytes are sent as they are.
@@ -131,10 +135,15 @@ pub fn bucket(key: &str, window: i64, buckets: i64, now: i64) -> i64 {
     (now + shift(key, window)) * buckets / window
 }
 
+/// When that bucket begins, rounded up.
+pub fn start_of_bucket(key: &str, window: i64, buckets: i64, index: i64) -> i64 {
+    let ticks = index * window;
+    ticks / buckets + i64::from(ticks % buckets > 0) - shift(key, window)
+}
+
 /// When that bucket stops to matter: at the end of the window after its own, rounded up.
 pub fn end_of_bucket(key: &str, window: i64, buckets: i64, index: i64) -> i64 {
-    let ticks = (index + buckets + 1) * window;
-    ticks / buckets + i64::from(ticks % buckets > 0) - shift(key, window)
+    start_of_bucket(key, window, buckets, index + buckets + 1)
 }
 
 /// A key, and the index of its current bucket, of which a given part has just passed: keys differ in
@@ -159,7 +168,7 @@ pub fn key_with_passed(
 }
 
 /// How much earlier than the epoch's the windows of a key begin, in ms.
-fn shift(key: &str, window: i64) -> i64 {
+pub fn shift(key: &str, window: i64) -> i64 {
     let shift = oracle::shift(key.as_bytes(), window.unsigned_abs());
     i64::try_from(shift).expect("less than a window")
 }
@@ -183,6 +192,18 @@ pub fn reply_of(five: &[i64]) -> Reply {
         retry_after,
         reset_after,
     }
+}
+
+/// The map of headers that a call with HEADERS is answered.
+#[track_caller]
+pub fn headers_of(map: &Value) -> Vec<(String, String)> {
+    let pairs = map
+        .as_map_iter()
+        .unwrap_or_else(|| panic!("no map: {map:?}"));
+    let text = |value| from_redis_value_ref(value).expect("text");
+    pairs
+        .map(|(name, value)| (text(name), text(value)))
+        .collect()
 }
 
 /// The reply to `SLIDE.ALL`: whether any key was over its limit, and each key's own five integers.

@@ -1,6 +1,7 @@
 //! Headers in their words; the naive oracle covers their numbers.
 
 use proptest::prelude::*;
+use sfv::{BareItem, List, ListEntry, Parser};
 
 use super::{Header, KeyState, headers};
 use crate::limiter::oracle::{self, Reply};
@@ -197,6 +198,46 @@ fn any_key() -> impl Strategy<Value = (KeyState, oracle::headers::Standing)> {
             },
         )
     })
+}
+
+/// The names of a structured field's members, each of which has these parameters, all integers.
+fn members(field: &str, parameters: &[&str]) -> Vec<String> {
+    let list: List = Parser::new(field).parse().unwrap();
+    let members = list.iter().map(|member| {
+        let ListEntry::Item(item) = member else {
+            panic!("no item: {member:?}");
+        };
+        for (name, value) in &item.params {
+            assert!(parameters.contains(&name.as_str()), "{name} in {field}");
+            assert!(matches!(value, BareItem::Integer(_)), "{name} in {field}");
+        }
+        match &item.bare_item {
+            BareItem::String(name) => name.as_str().to_owned(),
+            other => panic!("no string: {other:?}"),
+        }
+    });
+    members.collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20_000))]
+    /// By the rules of RFC 9651, and each policy with a name of its own.
+    #[test]
+    fn both_fields_are_structured_fields(keys in prop::collection::vec(any_key(), 1..5)) {
+        let (keys, _): (Vec<_>, Vec<_>) = keys.into_iter().unzip();
+        let told = told(&keys);
+        let Some(policies) = value(&told, "RateLimit-Policy") else {
+            prop_assert!(keys.iter().all(|key| key.outlooks.is_empty()));
+            return Ok(());
+        };
+        let policies = members(policies, &["q", "w"]);
+        let remainders = members(value(&told, "RateLimit").unwrap(), &["r", "t"]);
+        prop_assert_eq!(&policies, &remainders);
+        let tiers = keys.iter().map(|key| key.outlooks.len()).sum::<usize>();
+        prop_assert_eq!(policies.len(), tiers);
+        let different = policies.iter().collect::<std::collections::HashSet<_>>();
+        prop_assert_eq!(different.len(), tiers);
+    }
 }
 
 proptest! {

@@ -1,4 +1,4 @@
-//! One entry of the log, and times as scores.
+//! One entry of the log.
 
 use crate::limiter::decimal::{self, DecimalBuf};
 use crate::limiter::units::Timestamp;
@@ -42,23 +42,4 @@ impl Entry {
     pub fn follows(&self, other: &Self) -> bool {
         other.time < self.time && other.total == self.total_before()
     }
-}
-
-/// A score that is a whole number of milliseconds, not before the epoch.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_precision_loss,
-    clippy::float_cmp,
-    reason = "the range check leaves only integers that both types hold exactly"
-)]
-pub fn time_of(score: f64) -> Option<Timestamp> {
-    let in_range = (0.0..=Timestamp::MAX.as_millis() as f64).contains(&score);
-    let ms = score as i64;
-    (in_range && ms as f64 == score).then(|| Timestamp::from_millis(ms))
-}
-
-/// A time as a score. Times that are written are below 2^53 and therefore exact.
-#[expect(clippy::cast_precision_loss, reason = "below 2^53")]
-pub fn score_of(time: Timestamp) -> f64 {
-    time.as_millis() as f64
 }

@@ -1,13 +1,11 @@
 //! A member of the sorted set: one entry, or several that follow each other.
 
-use super::entry::{Entry, MAX_USAGE, time_of};
+use super::entry::{Entry, MAX_USAGE};
 use super::number;
 use crate::limiter::Foreign;
 use crate::limiter::decimal;
+use crate::limiter::lease::Lease;
 use crate::limiter::units::{Millis, Timestamp};
-
-/// How the members of leases begin, and those of logs do not.
-const LEASE_MARK: &[u8] = b"@";
 
 /// A member that has been read as far as its newest entry.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +24,7 @@ impl<'m> Member<'m> {
     #[inline]
     pub fn read(score: f64, member: &'m [u8]) -> Result<Self, Foreign> {
         Self::parse(score, member).ok_or_else(|| {
-            if member.starts_with(LEASE_MARK) {
+            if Lease::parse(score, member).is_some() {
                 Foreign::LogOfLeases
             } else {
                 Foreign::Log
@@ -47,7 +45,7 @@ impl<'m> Member<'m> {
         };
         (1..=MAX_USAGE).contains(&cost).then_some(Self {
             newest: Entry {
-                time: time_of(score)?,
+                time: Timestamp::from_score(score)?,
                 total,
                 cost,
             },
@@ -183,7 +181,7 @@ mod tests {
 
     use super::{Member, fitting, spell};
     use crate::limiter::Foreign;
-    use crate::limiter::log::entry::{Entry, MAX_USAGE, score_of};
+    use crate::limiter::log::entry::{Entry, MAX_USAGE};
     use crate::limiter::oracle::stored;
     use crate::limiter::units::Timestamp;
 
@@ -286,7 +284,7 @@ mod tests {
         #[test]
         fn reads_what_it_writes(entries in chains()) {
             let text = spell(&entries).unwrap();
-            let score = score_of(entries[entries.len() - 1].time);
+            let score = entries[entries.len() - 1].time.as_score();
             prop_assert_eq!(read(score, &text), Ok(entries.clone()));
             prop_assert_eq!(naively(score, &text), Ok(entries.clone()));
             let single = Member::read(score, &text).unwrap().single();

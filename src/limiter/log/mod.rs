@@ -28,7 +28,7 @@ mod set;
 mod tests;
 
 pub use call::LogCall;
-pub use entry::{Entry, score_of};
+pub use entry::Entry;
 pub use member::Member;
 pub use refund::{refund, refund_aged};
 pub use set::{Cursor, ScoreRange, SortedSet};

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use super::entry::{Entry, score_of};
+use super::entry::Entry;
 use super::member::{Member, fitting, spell};
 use super::set::{Cursor, ScoreRange, SortedSet};
 use crate::limiter::units::Timestamp;
@@ -101,7 +101,7 @@ impl<T: AsRef<[u8]>> Singles<T> {
         let mut singles = passed_over;
         loop {
             let (score, text) = cursor.element()?;
-            if score <= score_of(expired) {
+            if score <= expired.as_score() {
                 found.before.score = score;
                 break;
             }
@@ -147,7 +147,7 @@ impl<T: AsRef<[u8]>> Singles<T> {
         let mut found = Self {
             members: Vec::new(),
             before: Before {
-                score: score_of(expired),
+                score: expired.as_score(),
                 text: None,
             },
             large: true,
@@ -172,7 +172,7 @@ impl<T: AsRef<[u8]>> Singles<T> {
                     packed = middle;
                 }
             }
-            found.before.score = score_of(start);
+            found.before.score = start.as_score();
         }
         found.collect(set.first_after(start)?, MOST_PACKED);
         Some(found)
@@ -196,7 +196,7 @@ impl<T: AsRef<[u8]>> Singles<T> {
                     return;
                 }
                 self.before = Before {
-                    score: score_of(last.time),
+                    score: last.time.as_score(),
                     text: None,
                 };
                 self.members.clear();
@@ -234,14 +234,14 @@ impl<T: AsRef<[u8]>> Singles<T> {
         let first = self
             .members
             .first()
-            .map(|(entry, _)| score_of(entry.time))?;
+            .map(|(entry, _)| entry.time.as_score())?;
         let mut range = None;
         let mut gone = Vec::new();
         let mut singles = self.members.drain(..packed);
         if let [(end, _)] = &*members
             && self.before.score < first
         {
-            let range_end = Bound::Excluded(score_of(*end));
+            let range_end = Bound::Excluded(end.as_score());
             let texts = singles.by_ref().take(packed - 1).map(|(_, text)| text);
             range = Some((
                 (Bound::Included(first), range_end),

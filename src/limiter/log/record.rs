@@ -1,6 +1,6 @@
 //! Recording an entry, and now and then tidying up: expired members go, single ones are packed.
 
-use super::entry::{Entry, score_of};
+use super::entry::Entry;
 use super::packing::{self, Packed};
 use super::set::{Cursor, ScoreRange, SortedSet};
 use crate::limiter::units::Timestamp;
@@ -142,7 +142,7 @@ impl<T: AsRef<[u8]>> Expired<T> {
             range: (Bound::Unbounded, Bound::Unbounded),
             large: false,
         };
-        let limit = score_of(through);
+        let limit = through.as_score();
         let Some(mut cursor) = set.first() else {
             return found;
         };

@@ -4,9 +4,9 @@ use std::fmt;
 
 use redis::Cmd;
 
-use crate::support::faketime::Frozen;
+use crate::support::clock::Frozen;
 use crate::support::random::{MOST, Numbers};
-use crate::support::{entries, reply, run};
+use crate::support::{entries, reply, run, shift};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limiter {
@@ -90,7 +90,7 @@ impl Victim {
         let mut command = redis::cmd(name);
         command.arg(&self.key);
         for &(limit, window) in tiers {
-            command.arg(limit).arg(window);
+            command.arg(limit).arg(format!("{window}ms"));
         }
         if let Limiter::Counter { buckets, strict } = self.limiter {
             if buckets > 1 {
@@ -153,7 +153,9 @@ impl Victim {
             let index = value.split(':').next().unwrap();
             index.parse::<i64>().unwrap()
         });
-        index.map_or(0, |index| index * window)
+        index.map_or(0, |index| {
+            index * window - shift(&self.key, window) * buckets
+        })
     }
 }
 

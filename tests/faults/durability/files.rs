@@ -48,18 +48,20 @@ impl Files {
     }
 }
 
-/// The servers of the matrix that stand beside the one under test, and it too, without the one
-/// that is too old for the module.
+/// The servers of the matrix that stand beside the one under test and load the module, and it too.
 fn matrix() -> Vec<PathBuf> {
     let tested = PathBuf::from(Setup::server_file());
     let all = tested.parent().and_then(Path::parent).expect("a folder");
     let mut binaries = vec![tested.clone()];
-    for folder in fs::read_dir(all).expect("a folder").filter_map(Result::ok) {
-        let name = folder.file_name().into_string().expect("a plain name");
-        let kind = name.split('-').next().unwrap_or_default();
-        let binary = folder.path().join(format!("{kind}-server"));
-        let known = ["redis", "valkey"].contains(&kind) && binary.exists();
-        if known && name != "redis-6.2" && binary != tested {
+    let table = include_str!("../../../scripts/servers.txt").lines();
+    for row in table.filter(|row| !row.starts_with('#')) {
+        let columns: Vec<&str> = row.split_whitespace().collect();
+        let [name, _, "loads", ..] = columns[..] else {
+            continue;
+        };
+        let (kind, _) = name.split_once('-').expect("a kind and a version");
+        let binary = all.join(name).join(format!("{kind}-server"));
+        if binary.exists() && binary != tested {
             binaries.push(binary);
         }
     }

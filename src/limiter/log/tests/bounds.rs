@@ -8,7 +8,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng};
 use super::dense::unpacked;
 use super::{play, refund};
 use crate::limiter::histories::{cost, tiers};
-use crate::limiter::log::{Member, score_of};
+use crate::limiter::log::Member;
 use crate::limiter::memory::{LogMemory, Work};
 use crate::limiter::units::{Cost, Timestamp};
 
@@ -259,7 +259,7 @@ proptest! {
 fn times_are_exact_scores() {
     for ms in [0, 1, 1_767_323_045_000, (1 << 53) - 1] {
         assert_eq!(
-            format!("{}", score_of(Timestamp::from_millis(ms))),
+            format!("{}", Timestamp::from_millis(ms).as_score()),
             ms.to_string()
         );
     }

@@ -110,26 +110,39 @@ fn assert_moved(con: &mut Connection, call: &Cmd, answers: &mut Redirections) {
     answers.moved += 1;
 }
 
-/// Moves a slot as a whole, as Valkey 9 can.
-pub fn move_at_once(
-    cluster: &Cluster,
-    tag: &str,
-    from: usize,
-    to: usize,
-    answers: &mut Redirections,
-) {
+/// How this server moves a slot as a whole: Valkey 9 sends it, Redis 8.4 fetches it. Older ones cannot.
+pub fn move_at_once(con: &mut Connection) -> Option<MoveSlot> {
+    let help: Vec<String> = run(con, "CLUSTER", &["HELP"]);
+    let knows = |words: &str| help.iter().any(|line| line.starts_with(words));
+    if knows("MIGRATESLOTS ") {
+        Some(send_at_once)
+    } else if knows("MIGRATION IMPORT ") {
+        Some(fetch_at_once)
+    } else {
+        None
+    }
+}
+
+fn send_at_once(cluster: &Cluster, tag: &str, from: usize, to: usize, answers: &mut Redirections) {
     let [source, target] = [&cluster.primaries[from], &cluster.primaries[to]];
     let mut con = source.connect();
     let slot = slot_of(&mut con, tag).to_string();
-    let migrate = [
-        "MIGRATESLOTS",
-        "SLOTSRANGE",
-        &slot,
-        &slot,
-        "NODE",
-        &id(target),
-    ];
+    let target = id(target);
+    let migrate = ["MIGRATESLOTS", "SLOTSRANGE", &slot, &slot, "NODE", &target];
     run::<()>(&mut con, "CLUSTER", &migrate);
+    await_move(&mut con, tag, answers);
+}
+
+fn fetch_at_once(cluster: &Cluster, tag: &str, from: usize, to: usize, answers: &mut Redirections) {
+    let [source, target] = [&cluster.primaries[from], &cluster.primaries[to]];
+    let mut con = target.connect();
+    let slot = slot_of(&mut con, tag).to_string();
+    run::<String>(&mut con, "CLUSTER", &["MIGRATION", "IMPORT", &slot, &slot]);
+    await_move(&mut source.connect(), tag, answers);
+}
+
+/// Waits until a node that has a slot has it no longer.
+fn await_move(con: &mut Connection, tag: &str, answers: &mut Redirections) {
     let call = slide(
         "SLIDE.LOG",
         Keys::of(tag).log,
@@ -137,7 +150,7 @@ pub fn move_at_once(
         &["COST", "0"],
     );
     eventually("the slot has moved", || {
-        call.query::<Value>(&mut con).is_err().then_some(())
+        call.query::<Value>(con).is_err().then_some(())
     });
-    assert_moved(&mut con, &call, answers);
+    assert_moved(con, &call, answers);
 }
