@@ -53,6 +53,23 @@ impl<'m> Member<'m> {
         })
     }
 
+    /// The member of one or more entries, the oldest first, each of which follows the one before it.
+    /// `None` if there are none.
+    pub fn spell(entries: &[Entry]) -> Option<Vec<u8>> {
+        let (newest, earlier) = entries.split_last()?;
+        let mut text = newest.member().into_vec();
+        let mut later = newest;
+        for (place, entry) in earlier.iter().enumerate().rev() {
+            if place + 1 == earlier.len() {
+                text.push(b':');
+            }
+            number::push(&mut text, later.time.since(entry.time).get());
+            number::push(&mut text, entry.cost);
+            later = entry;
+        }
+        Some(text)
+    }
+
     /// Whether it is one entry.
     pub fn is_single(&self) -> bool {
         self.earlier.is_empty()
@@ -131,34 +148,13 @@ impl Iterator for Entries<'_> {
             Some(_) if self.earlier.is_empty() => return None,
             Some(later) => take_before(&mut self.earlier, later),
         };
-        match entry {
-            Some(entry) => {
-                self.later = Some(entry);
-                Some(Ok(entry))
-            }
-            None => {
-                self.earlier = &[];
-                Some(Err(Foreign::Log))
-            }
-        }
+        let Some(entry) = entry else {
+            self.earlier = &[];
+            return Some(Err(Foreign::Log));
+        };
+        self.later = Some(entry);
+        Some(Ok(entry))
     }
-}
-
-/// The member of one or more entries, the oldest first, each of which follows the one before it.
-/// `None` if there are none.
-pub fn spell(entries: &[Entry]) -> Option<Vec<u8>> {
-    let (newest, earlier) = entries.split_last()?;
-    let mut text = newest.member().into_vec();
-    let mut later = newest;
-    for (place, entry) in earlier.iter().enumerate().rev() {
-        if place + 1 == earlier.len() {
-            text.push(b':');
-        }
-        number::push(&mut text, later.time.since(entry.time).get());
-        number::push(&mut text, entry.cost);
-        later = entry;
-    }
-    Some(text)
 }
 
 /// How many of the entries, the oldest first, make a member of at most `bytes` bytes; at least one.
@@ -179,7 +175,7 @@ pub fn fitting(entries: &[Entry], bytes: usize) -> usize {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Member, fitting, spell};
+    use super::{Member, fitting};
     use crate::limiter::Foreign;
     use crate::limiter::log::entry::{Entry, MAX_USAGE};
     use crate::limiter::oracle::stored;
@@ -214,10 +210,10 @@ mod tests {
             entry(1_032, 8, 1),
             entry(1_035, 108, 100),
         ];
-        assert_eq!(spell(&entries[..1]).unwrap(), b"7:7");
-        assert_eq!(spell(&entries).unwrap(), b"108:100:31W17");
+        assert_eq!(Member::spell(&entries[..1]).unwrap(), b"7:7");
+        assert_eq!(Member::spell(&entries).unwrap(), b"108:100:31W17");
         assert_eq!(read(1_035.0, b"108:100:31W17"), Ok(entries.to_vec()));
-        assert_eq!(spell(&[]), None);
+        assert_eq!(Member::spell(&[]), None);
     }
 
     #[test]
@@ -283,7 +279,7 @@ mod tests {
     proptest! {
         #[test]
         fn reads_what_it_writes(entries in chains()) {
-            let text = spell(&entries).unwrap();
+            let text = Member::spell(&entries).unwrap();
             let score = entries[entries.len() - 1].time.as_score();
             prop_assert_eq!(read(score, &text), Ok(entries.clone()));
             prop_assert_eq!(naively(score, &text), Ok(entries.clone()));
@@ -307,10 +303,10 @@ mod tests {
             let count = fitting(&entries, bytes);
             prop_assert!((1..=entries.len()).contains(&count));
             if count > 1 {
-                prop_assert!(spell(&entries[..count]).unwrap().len() <= bytes);
+                prop_assert!(Member::spell(&entries[..count]).unwrap().len() <= bytes);
             }
             if count < entries.len() {
-                prop_assert!(spell(&entries[..=count]).unwrap().len() > bytes);
+                prop_assert!(Member::spell(&entries[..=count]).unwrap().len() > bytes);
             }
         }
     }

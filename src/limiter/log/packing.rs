@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use super::entry::Entry;
-use super::member::{Member, fitting, spell};
+use super::member::{Member, fitting};
 use super::set::{Cursor, ScoreRange, SortedSet};
 use crate::limiter::units::Timestamp;
 
@@ -227,7 +227,7 @@ impl<T: AsRef<[u8]>> Singles<T> {
                 break;
             }
             let end = chosen.last()?.time;
-            members.push((end, set.text(&spell(chosen)?)));
+            members.push((end, set.text(&Member::spell(chosen)?)));
             rest = left;
         }
         let packed = entries.len() - rest.len() - repacked;

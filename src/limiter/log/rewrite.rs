@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use super::entry::Entry;
-use super::member::{fitting, spell};
+use super::member::{Member, fitting};
 use super::packing::{LARGE_MEMBER, SMALL_MEMBER, is_large};
 use super::read::{Unpacked, unpack_before};
 use super::set::SortedSet;
@@ -109,7 +109,7 @@ fn write<S: SortedSet>(
     for group in groups {
         let mut rest = group.as_slice();
         while let Some((chosen, left)) = rest.split_at_checked(fitting(rest, bytes))
-            && let (Some(newest), Some(text)) = (chosen.last(), spell(chosen))
+            && let (Some(newest), Some(text)) = (chosen.last(), Member::spell(chosen))
         {
             new.push((newest.time, set.text(&text)));
             rest = left;

@@ -2,7 +2,7 @@
 //!
 //! The first eight bytes are the score, the others the member.
 
-use crate::limiter::log::Entry;
+use crate::limiter::log::{Entry, Member};
 use crate::oracle::stored;
 
 pub fn check(input: &[u8]) {
@@ -10,18 +10,27 @@ pub fn check(input: &[u8]) {
         return;
     };
     let score = f64::from_le_bytes(*score);
-    let read = Entry::parse(score, member);
-    if let Some(entry) = read {
+    let read = entries(score, member);
+    if let Some(entries) = &read {
         assert_eq!(
-            entry.member().as_slice(),
-            member,
+            Member::spell(entries).as_deref(),
+            Some(member),
             "it is not written as it was read"
         );
     }
-    let read = read.map(|entry| stored::Entry {
+    let stored = |entry: &Entry| stored::Entry {
         time: entry.time.as_millis(),
         total: entry.total,
         cost: entry.cost,
-    });
-    assert_eq!(read, stored::entry(member, score));
+    };
+    let read = read.map(|entries| entries.iter().map(stored).collect());
+    assert_eq!(read, stored::entries(member, score));
+}
+
+/// All entries, the oldest first.
+fn entries(score: f64, member: &[u8]) -> Option<Vec<Entry>> {
+    let member = Member::read(score, member).ok()?;
+    let mut entries: Vec<Entry> = member.entries().collect::<Result<_, _>>().ok()?;
+    entries.reverse();
+    Some(entries)
 }
