@@ -9,12 +9,11 @@ use std::process::Command;
 
 use redis::{Connection, Value};
 
-use crate::support::oracle::grammar::Kind;
 use crate::support::random::{effort, seeds};
 use crate::support::{
-    Server, Setup, error_of, line, now, run, skip, slide, slide_counter, slide_log,
+    DECADE, Server, Setup, error_of, line, now, run, skip, slide, slide_counter, slide_log,
 };
-use crate::units::{DECADE, store_log};
+use crate::units::store_log;
 use crate::{hostile, mutation};
 
 /// What memcheck found.
@@ -85,9 +84,15 @@ fn every_command(server: &Server) {
         "SLIDE.PEEK log 5 60s HEADERS",
         "SLIDE.PEEK counter 5 60s HEADERS BUCKETS 50",
         "SLIDE.PEEK missing 5 60s",
-        "SLIDE.ALL 2 log counter LOG 5 60s COUNTER 5 1h BUCKETS 3 COST 2",
+        "SLIDE.ALL 2 log counter LOG 5 60s COST 2 COUNTER 5 1h BUCKETS 3 HEADERS",
+        "SLIDE.LEASE lease 2 60s job",
+        "SLIDE.ALL 2 log lease LOG 50 60s LEASE 2 60s job HEADERS",
+        "SLIDE.PEEK lease 2 60s",
+        "SLIDE.RELEASE lease job nobody",
         "SLIDE.REFUND log 3",
         "SLIDE.REFUND counter 3",
+        "SLIDE.REFUND log 3 AGE 10s",
+        "SLIDE.REFUND counter 3 AGE 10s",
         "SLIDE.REFUND missing 3",
         "COMMAND GETKEYS SLIDE.ALL 2 a b LOG 5 60s LOG 5 60s",
         "INFO everything",
@@ -163,7 +168,7 @@ fn memcheck_finds_nothing() {
     let mut changes = mutation::Tally::default();
     for seed in seeds(effort(1, 10)) {
         hostile::round(&mut con, seed, &mut hostile_tally);
-        for kind in [Kind::Log, Kind::Counter] {
+        for kind in [mutation::Kind::Log, mutation::Kind::Counter] {
             mutation::round(&mut con, kind, seed, &mut changes);
         }
     }
