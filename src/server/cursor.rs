@@ -32,6 +32,24 @@ impl<'k, 'a> Cursor<'k, 'a> {
         (status == OK).then_some(Self { key })
     }
 
+    /// At the first element of all; `None` where nothing is.
+    pub(super) fn start(key: &'k mut Key<'a>) -> Option<Self> {
+        if key.holds() == Holds::Nothing {
+            return None;
+        }
+        // SAFETY: as in `first`.
+        let status = unsafe {
+            api!(RedisModule_ZsetFirstInScoreRange(
+                key.raw(),
+                f64::NEG_INFINITY,
+                f64::INFINITY,
+                0,
+                0
+            ))
+        };
+        (status == OK).then_some(Self { key })
+    }
+
     /// At the last element; `None` where nothing is.
     pub(super) fn last(key: &'k mut Key<'a>) -> Option<Self> {
         if key.holds() == Holds::Nothing {
