@@ -95,6 +95,8 @@ stats! {
     released: Count,
     /// Error replies.
     errors: Count,
+    /// Entries of logs that were packed with others into one member.
+    packed_entries: Count,
     /// Expired members removed from logs.
     trimmed_entries: Count,
     /// Keys whose dates lay too far in the future.

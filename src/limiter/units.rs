@@ -133,6 +133,12 @@ impl Timestamp {
         (in_range && ms as f64 == score).then_some(Self(ms))
     }
 
+    /// This time as a score. Times that are written are below 2^53 and therefore exact.
+    #[expect(clippy::cast_precision_loss, reason = "below 2^53")]
+    pub fn as_score(self) -> f64 {
+        self.0 as f64
+    }
+
     /// The point `ms` after the epoch.
     pub fn from_millis(ms: i64) -> Self {
         Self(ms)
