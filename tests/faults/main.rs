@@ -14,6 +14,7 @@ mod cluster;
 mod durability;
 mod failover;
 mod hostile;
+mod leases;
 mod mutation;
 mod replication;
 mod situations;

@@ -9,6 +9,7 @@
 //! SLIDE_SERVER=.servers/redis-7.0/redis-server cargo test --test faults write_fixture -- --ignored
 //! ```
 
+mod leases;
 mod writing;
 
 use std::fs;
@@ -317,6 +318,11 @@ fn every_call_understands_what_earlier_versions_wrote() {
         }
         for key in &counters {
             check_counter(&mut con, key, !file.ends_with("0.1.0.rdb"));
+        }
+        let leases = keys(&mut con, "lease");
+        assert_eq!(leases.is_empty(), file.ends_with("0.1.0.rdb"));
+        for key in leases {
+            leases::check(&mut con, &key);
         }
         read += 1;
     }

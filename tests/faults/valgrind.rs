@@ -15,7 +15,7 @@ use crate::support::{
     DECADE, Server, Setup, error_of, line, now, run, skip, slide, slide_counter, slide_log,
 };
 use crate::units::store_log;
-use crate::{hostile, mutation};
+use crate::{hostile, leases, mutation};
 
 /// What memcheck found.
 #[derive(Debug, Default)]
@@ -132,8 +132,12 @@ fn long_logs(con: &mut Connection) {
 fn out_of_memory(con: &mut Connection) {
     slide_counter(con, "counter", &[(5, DECADE)], &[]);
     run::<()>(con, "CONFIG", &["SET", "maxmemory", "1"]);
-    for name in ["SLIDE.LOG", "SLIDE.COUNTER"] {
-        let error = error_of(con, &slide(name, "new", &[(5, "60s")], &[]));
+    for call in [
+        "SLIDE.LOG new 5 60s",
+        "SLIDE.COUNTER new 5 60s",
+        "SLIDE.LEASE new 5 60s job",
+    ] {
+        let error = error_of(con, &line(call));
         assert!(error.starts_with("OOM "), "{error}");
     }
     run::<()>(con, "CONFIG", &["SET", "maxmemory", "0"]);
@@ -167,11 +171,13 @@ fn memcheck_finds_nothing() {
     let mut con = server.connect();
     let mut hostile_tally = hostile::Tally::default();
     let mut changes = mutation::Tally::default();
+    let mut changed_leases = leases::Tally::default();
     for seed in seeds(effort(1, 10)) {
         hostile::round(&mut con, seed, &mut hostile_tally);
         for kind in [mutation::Kind::Log, mutation::Kind::Counter] {
             mutation::round(&mut con, kind, seed, &mut changes);
         }
+        leases::round(&mut con, seed, &mut changed_leases);
     }
     run::<()>(&mut con, "FLUSHALL", &[]);
     every_command(&server);

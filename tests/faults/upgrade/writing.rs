@@ -5,7 +5,7 @@ use std::fs;
 
 use redis::{Connection, pipe};
 
-use super::{fixtures, keys, load};
+use super::{fixtures, keys, leases, load};
 use crate::support::random::MOST;
 use crate::support::{
     ALMOST_A_DECADE, ALMOST_A_DECADE_FIELD, DECADE, DECADE_FIELD, DECADE_MS, Server, at_least,
@@ -182,6 +182,7 @@ fn write_fixture() {
     );
     write_logs(&mut con);
     write_counters(&mut con);
+    leases::write(&mut con);
     assert_eq!(contents(&mut con), expected());
     run::<()>(&mut con, "SAVE", &[]);
     let file = fixtures().join(concat!(env!("CARGO_PKG_VERSION"), ".rdb"));

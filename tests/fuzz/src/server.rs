@@ -1,4 +1,5 @@
-//! All of the boundary to the server that the pure parts know: how arguments are declared, and errors.
+//! All of the boundary to the server that the pure parts know: its errors, and how arguments are
+//! declared.
 
 #[path = "../../../src/server/error.rs"]
 mod error;

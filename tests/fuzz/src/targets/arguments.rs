@@ -4,12 +4,11 @@
 
 use crate::commands::arguments::declared::{AGE, BUCKETS, COST, FORCE, HEADERS, STRICT};
 use crate::commands::arguments::{
-    Clause as Read, Limits, Options, parse, parse_all, parse_ids, parse_lease, parse_refund,
+    self as module, Options, parse, parse_all, parse_ids, parse_lease, parse_refund,
 };
-use crate::limiter::counter::Shape;
 use crate::limiter::lease::{LeaseId, Take};
 use crate::limiter::tier::Tiers;
-use crate::limiter::units::{Cost, Millis, Timestamp};
+use crate::limiter::units::{Millis, Timestamp};
 use crate::oracle::grammar::{Asks, Clause, Kind, Name, Refusal, Request, read};
 use crate::server::{Argument, Error};
 
@@ -51,102 +50,103 @@ fn spell_out(request: &mut Request) {
     }
 }
 
+/// The options that a command declares after all else.
+fn declared(name: Name) -> &'static [Argument] {
+    match name {
+        Name::Log => &[COST, FORCE, HEADERS],
+        Name::Counter => &[COST, FORCE, HEADERS, BUCKETS, STRICT],
+        Name::Lease => &[FORCE],
+        Name::Peek => &[COST, HEADERS, BUCKETS, STRICT],
+        Name::Refund => &[AGE],
+        Name::Release => &[],
+        Name::All => &[FORCE, HEADERS],
+    }
+}
+
 fn module_reads(name: Name, words: &[&[u8]]) -> Result<Request, Error> {
-    let declared: Vec<Argument> = name.options().iter().map(option).collect();
-    let key = || words[0].to_vec();
-    let args = words[1..].iter().copied();
+    let key = words[0].to_vec();
+    let rest = words[1..].iter().copied();
     match name {
         Name::Refund => {
-            let (units, age) = parse_refund(args, &declared)?;
+            let (units, age) = parse_refund(rest, declared(name))?;
             Ok(Request::Refund {
-                key: key(),
+                key,
                 units: units.get(),
                 age: age.map(|age| Millis::from(age).get()),
             })
         }
-        Name::Release => Ok(Request::Release {
-            key: key(),
-            ids: parse_ids(args)?.iter().map(id).collect(),
-        }),
+        Name::Release => {
+            let ids = parse_ids(rest)?.iter().map(bytes).collect();
+            Ok(Request::Release { key, ids })
+        }
+        Name::Lease => {
+            let (take, options) = parse_lease(rest, declared(name))?;
+            let asks = told_lease(&take);
+            Ok(request(vec![Clause { key, asks }], &options))
+        }
         Name::All => {
-            let all = parse_all(words.iter().copied(), &declared)?;
+            let all = parse_all(words.iter().copied(), declared(name))?;
             let clauses = all.clauses.iter().zip(&words[1..]);
             let clauses = clauses.map(|(clause, key)| Clause {
                 key: key.to_vec(),
-                asks: clause_asks(clause),
+                asks: told_clause(clause),
             });
             Ok(request(clauses.collect(), &all.options))
         }
-        Name::Lease => {
-            let (take, options) = parse_lease(args, &declared)?;
-            let (key, asks) = (key(), lease(&take));
-            Ok(request(vec![Clause { key, asks }], &options))
-        }
         Name::Log | Name::Counter | Name::Peek => {
-            let one = parse(args, &declared)?;
+            let one = parse(rest, declared(name))?;
             let kind = match name {
                 Name::Log => Some(Kind::Log),
                 Name::Counter => Some(Kind::Counter),
                 _ => None,
             };
-            let options = &one.options;
-            let asks = limit(kind, &one.tiers, options.cost(), options.shape());
-            Ok(request(vec![Clause { key: key(), asks }], options))
+            let shape = one.options.shape();
+            let asks = Asks::Limit {
+                kind,
+                tiers: pairs(&one.tiers),
+                cost: one.options.cost().get(),
+                buckets: Some(shape.buckets.get()),
+                strict: shape.strict,
+            };
+            Ok(request(vec![Clause { key, asks }], &one.options))
         }
     }
 }
 
-fn option(word: &&str) -> Argument {
-    match *word {
-        "COST" => COST,
-        "FORCE" => FORCE,
-        "HEADERS" => HEADERS,
-        "BUCKETS" => BUCKETS,
-        "STRICT" => STRICT,
-        "AGE" => AGE,
-        other => panic!("{other} is no option of the module's"),
-    }
-}
-
-fn clause_asks(clause: &Read) -> Asks {
-    match clause {
-        Read::Log(Limits { tiers, cost }) => {
-            limit(Some(Kind::Log), tiers, *cost, Options::default().shape())
-        }
-        Read::Counter(Limits { tiers, cost }, shape) => {
-            limit(Some(Kind::Counter), tiers, *cost, *shape)
-        }
-        Read::Lease(take) => lease(take),
-    }
-}
-
-fn limit(kind: Option<Kind>, tiers: &Tiers, cost: Cost, shape: Shape) -> Asks {
-    let tiers = tiers.each().iter();
+fn told_clause(clause: &module::Clause) -> Asks {
+    let (kind, limits, shape) = match clause {
+        module::Clause::Lease(take) => return told_lease(take),
+        module::Clause::Log(limits) => (Kind::Log, limits, Options::default().shape()),
+        module::Clause::Counter(limits, shape) => (Kind::Counter, limits, *shape),
+    };
     Asks::Limit {
-        kind,
-        tiers: tiers
-            .map(|tier| (tier.limit.get(), tier.window.get()))
-            .collect(),
-        cost: cost.get(),
+        kind: Some(kind),
+        tiers: pairs(&limits.tiers),
+        cost: limits.cost.get(),
         buckets: Some(shape.buckets.get()),
         strict: shape.strict,
     }
 }
 
-fn lease(take: &Take) -> Asks {
-    // A time to live has no other use than to be added to a time.
-    let end = Timestamp::from_millis(0) + take.ttl;
+fn told_lease(take: &Take) -> Asks {
+    let start = Timestamp::from_millis(0);
     Asks::Lease {
         limit: take.limit.get(),
-        ttl: end.as_millis().unsigned_abs(),
-        id: id(&take.id),
+        ttl: (start + take.ttl).since(start).get(),
+        id: bytes(&take.id),
     }
 }
 
-/// An id is kept as the member that is stored for it.
-fn id(id: &LeaseId) -> Vec<u8> {
-    let member = id.member();
-    member.strip_prefix(b"@").expect("a member").to_vec()
+/// An id without the mark that it is stored with.
+fn bytes(id: &LeaseId) -> Vec<u8> {
+    id.member()[1..].to_vec()
+}
+
+fn pairs(tiers: &Tiers) -> Vec<(u64, u64)> {
+    let tiers = tiers.each().iter();
+    tiers
+        .map(|tier| (tier.limit.get(), tier.window.get()))
+        .collect()
 }
 
 fn request(clauses: Vec<Clause>, options: &Options) -> Request {

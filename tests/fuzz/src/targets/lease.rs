@@ -1,4 +1,4 @@
-//! A sorted set's member and score as a lease: read as the rules say, and written as they were read.
+//! A sorted set's member and score: read as a lease as the rules say, and written as it was read.
 //!
 //! The first eight bytes are the score, the others the member.
 
