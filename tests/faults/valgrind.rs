@@ -9,6 +9,7 @@ use std::process::Command;
 
 use redis::{Connection, Value};
 
+use crate::subscribers::{meddle_with_every_call, with_meddler};
 use crate::support::random::{effort, seeds};
 use crate::support::{
     DECADE, Server, Setup, error_of, line, now, run, skip, slide, slide_counter, slide_log,
@@ -153,7 +154,7 @@ fn memcheck_finds_nothing() {
         return;
     }
     // Slow commands are remembered, and under memcheck all are slow.
-    let setup = Setup::new().line("slowlog-log-slower-than -1");
+    let setup = with_meddler(Setup::new()).line("slowlog-log-slower-than -1");
     let report = setup.dir().join("memcheck.xml");
     let server = setup
         .under([
@@ -180,6 +181,8 @@ fn memcheck_finds_nothing() {
     }
     run::<()>(&mut con, "FLUSHALL", &[]);
     every_command(&server);
+    meddle_with_every_call(&mut con);
+    run::<()>(&mut con, "FLUSHALL", &[]);
     long_logs(&mut con);
     out_of_memory(&mut con);
     println!("under memcheck: {hostile_tally:?}, {changes:?}");
