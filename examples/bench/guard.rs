@@ -112,7 +112,6 @@ pub static COUNTED: [Counting; 11] = [
         expected: Expected::Limited,
         entries: LIVE,
         lines: |key| vec![format!("SLIDE.LOG {key} {LIVE} 1d")],
-        ..PLAIN
     },
     Counting {
         name: "PEEK",
@@ -166,8 +165,11 @@ impl Counting {
     }
 }
 
+/// A command and what it costs.
+type Cost = (&'static Counting, Instructions);
+
 /// The server, and what each command costs.
-fn measure() -> Result<(String, Vec<(&'static Counting, Instructions)>), Box<dyn Error>> {
+fn measure() -> Result<(String, Vec<Cost>), Box<dyn Error>> {
     let mut counted = Counted::start();
     let mut costs = Vec::new();
     for counting in &COUNTED {
