@@ -53,7 +53,7 @@ export function tierWords(tiers: readonly Tier[]): string[] {
   if (!Array.isArray(tiers) || !tiers.every((tier) => Array.isArray(tier))) {
     throw new TypeError(`tiers must be a list such as [[100, "60s"]], got ${JSON.stringify(tiers)}`);
   }
-  return tiers.flatMap(([limit, window]: Tier) => [count("limit", limit), duration("window", window)]);
+  return (tiers as readonly Tier[]).flatMap(([limit, window]) => [count("limit", limit), duration("window", window)]);
 }
 
 export function counterWords({ buckets, strict }: CounterOptions): string[] {
