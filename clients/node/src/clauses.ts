@@ -50,10 +50,11 @@ export function costOf(clause: Clause): number {
 }
 
 export function tierWords(tiers: readonly Tier[]): string[] {
-  if (!Array.isArray(tiers) || !tiers.every((tier) => Array.isArray(tier))) {
+  const given: unknown = tiers;
+  if (!Array.isArray(given) || !given.every((tier) => Array.isArray(tier))) {
     throw new TypeError(`tiers must be a list such as [[100, "60s"]], got ${JSON.stringify(tiers)}`);
   }
-  return (tiers as readonly Tier[]).flatMap(([limit, window]) => [count("limit", limit), duration("window", window)]);
+  return tiers.flatMap(([limit, window]) => [count("limit", limit), duration("window", window)]);
 }
 
 export function counterWords({ buckets, strict }: CounterOptions): string[] {

@@ -24,7 +24,10 @@ export function verdictOf(request: object): Verdict | undefined {
   return verdicts.get(request);
 }
 
-/** A middleware for Express 4 and 5, and for whatever else takes `(request, response, next)`. */
+/**
+ * A middleware for Express 4 and 5, and for whatever else takes `(request, response, next)`:
+ * `app.use(expressLimit(slide, (request: Request) => …))`.
+ */
 export function expressLimit<Q extends IncomingMessage>(
   slide: Slide,
   clausesOf: ClausesOf<Q>,
@@ -53,13 +56,13 @@ interface FastifyReply {
   code(status: number): { send(body: string): unknown };
 }
 
-/** A hook for Fastify: `app.addHook("onRequest", fastifyLimit(slide, …))`. */
+/** A hook for Fastify: `app.addHook("onRequest", fastifyLimit(slide, (request: FastifyRequest) => …))`. */
 export function fastifyLimit<Q extends object>(
   slide: Slide,
   clausesOf: ClausesOf<Q>,
   options: LimitOptions = {},
-): (request: Q, reply: FastifyReply) => Promise<unknown> {
-  return async (request, reply) => {
+): (request: any, reply: FastifyReply) => Promise<unknown> {
+  return async (request: Q, reply) => {
     const setHeader = (name: string, value: string) => reply.header(name, value);
     const problem = await limit(slide, request, clausesOf, reply.raw, setHeader, options);
     if (!problem) return;

@@ -180,7 +180,8 @@ export class Slide {
     this.#stats.calls += 1;
     const question: Question = { keys, costs: clauses.map(costOf), all, force, sentAt: performance.now() };
     // A lease is never remembered: a place may be released elsewhere at any time.
-    const name = force || clauses.some((clause) => "lease" in clause) ? undefined : JSON.stringify([call, all]);
+    const name =
+      force || clauses.some((clause) => "lease" in clause) ? undefined : JSON.stringify([call, all]);
     const remembered = name && this.#memory.find(name, question.sentAt);
     if (remembered) {
       this.#stats.remembered += 1;
