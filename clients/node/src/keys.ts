@@ -55,7 +55,7 @@ function networkOf(address: string): string {
 
 /** Without its zone, an IPv4 address mapped to IPv6 as IPv4, IPv6 in its shortest form. */
 function normal(address: string): string {
-  const ip = address
+  const ip = String(address)
     .trim()
     .replace(/^\[(.*)\]$/, "$1")
     .replace(/%.*$/, "");
@@ -74,11 +74,11 @@ function canonical(ipv6: string): string {
 function networks(trusted: readonly string[]): BlockList {
   const list = new BlockList();
   for (const network of trusted) {
-    const [address = "", length] = network.split("/");
+    const [address = "", length, ...rest] = network.split("/");
     const family = isIPv4(address) ? "ipv4" : "ipv6";
     const most = family === "ipv4" ? 32 : 128;
     const bits = length === undefined ? most : /^\d+$/.test(length) ? Number(length) : NaN;
-    if (isIP(address) === 0 || !(bits <= most)) {
+    if (isIP(address) === 0 || !(bits <= most) || rest.length > 0) {
       throw new TypeError(
         `a trusted proxy must be an address or a network such as "10.0.0.0/8", got "${network}"`,
       );

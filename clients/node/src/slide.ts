@@ -149,9 +149,10 @@ export class Slide {
   async refund(of: string, units: number): Promise<number>;
   async refund(of: Verdict | string, units?: number): Promise<number> {
     if (!(of instanceof Verdict)) return this.#refund(text("key", of), count("units", units!));
-    if (of.keys.length > 0) {
+    if (of.keys.length === 1) return this.refund(of.keys[0]!, units);
+    if (of.keys.length > 1) {
       if (units !== undefined)
-        throw new TypeError("units of a verdict of several keys: refund one of its keys");
+        throw new TypeError("units must be those of one key: refund a verdict of keys");
       const each = await Promise.all(of.keys.map((verdict) => this.refund(verdict)));
       return each.reduce((a, b) => a + b);
     }

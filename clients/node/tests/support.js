@@ -36,13 +36,16 @@ export async function freePort() {
   return port;
 }
 
+const running = new Set();
+process.on("exit", () => running.forEach((server) => server.process.kill("SIGKILL")));
+
 export class Server {
   static async start({ module = true, options = [] } = {}) {
     const server = new Server();
     server.port = await freePort();
     server.folder = mkdtempSync(join(tmpdir(), "slide-"));
     server.options = [...(module ? ["--loadmodule", SLIDE_MODULE] : []), ...options];
-    process.on("exit", () => server.process.kill("SIGKILL"));
+    running.add(server);
     await server.start();
     return server;
   }
@@ -105,6 +108,7 @@ export class Server {
 
   async stop() {
     await this.kill();
+    running.delete(this);
     rmSync(this.folder, { recursive: true });
   }
 }
