@@ -51,7 +51,7 @@ export function costOf(clause: Clause): number {
 
 export function tierWords(tiers: readonly Tier[]): string[] {
   const given: unknown = tiers;
-  if (!Array.isArray(given) || !given.every((tier) => Array.isArray(tier))) {
+  if (!Array.isArray(given) || given.length === 0 || !given.every((tier) => Array.isArray(tier))) {
     throw new TypeError(`tiers must be a list such as [[100, "60s"]], got ${JSON.stringify(tiers)}`);
   }
   return tiers.flatMap(([limit, window]) => [count("limit", limit), duration("window", window)]);

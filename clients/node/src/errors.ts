@@ -5,7 +5,7 @@ export class SlideError extends Error {
   override name = "SlideError";
 }
 
-/** `withLease` found no free place. */
+/** There was no free place. The verdict says when there may be one. */
 export class LimitError extends Error {
   override name = "LimitError";
   constructor(readonly verdict: Verdict) {

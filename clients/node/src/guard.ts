@@ -23,8 +23,7 @@ export class Guard {
   constructor(
     private readonly send: (words: string[], key: string) => Sent,
     private readonly timeoutMs: number,
-    /** What becomes of calls during an outage, for the log. */
-    private readonly fate: string,
+    private readonly failOpen: boolean,
     private readonly warn: (line: string) => void,
   ) {}
 
@@ -100,7 +99,9 @@ export class Guard {
       };
       this.#outage = outage;
       this.outages += 1;
-      this.warn(`slide: Redis does not answer (${reason}): calls ${this.fate} until it does`);
+      this.warn(
+        `slide: no answer from Redis (${reason}): calls ${this.failOpen ? "pass unlimited" : "are refused"}`,
+      );
     }
     outage.calls += 1;
   }
@@ -110,7 +111,8 @@ export class Guard {
     if (!probed || probed !== this.#outage) return;
     this.#outage = undefined;
     const seconds = ((performance.now() - probed.since) / 1000).toFixed(1);
-    this.warn(`slide: Redis answers again after ${seconds} s: ${probed.calls} calls ${this.fate}`);
+    const fate = this.failOpen ? "passed unlimited" : "were refused";
+    this.warn(`slide: Redis answers again after ${seconds} s, in which ${probed.calls} calls ${fate}`);
   }
 }
 

@@ -53,12 +53,10 @@ function networkOf(address: string): string {
   return `${canonical(`${groups.slice(0, 4).join(":")}::`)}/64`;
 }
 
-/** Without its zone, an IPv4 address mapped to IPv6 as IPv4, IPv6 in its shortest form. */
+/** Without port and zone, an IPv4 address mapped to IPv6 as IPv4, IPv6 in its shortest form. */
 function normal(address: string): string {
-  const ip = String(address)
-    .trim()
-    .replace(/^\[(.*)\]$/, "$1")
-    .replace(/%.*$/, "");
+  const [, bracketed, plain] = /^(?:\[(.*)\]|([^:]*|.*:.*:.*?))(?::\d+)?$/.exec(String(address).trim()) ?? [];
+  const ip = (bracketed ?? plain ?? "").replace(/%.*$/, "");
   if (isIP(ip) !== 6) return ip;
   const short = canonical(ip);
   const mapped = /^::ffff:([0-9a-f]+):([0-9a-f]+)$/.exec(short);

@@ -9,7 +9,7 @@ const RETRY_MS = 200;
 export class Lease {
   readonly key: string;
   readonly id: string;
-  /** The answer to the call that took the place. */
+  /** The answer to the call that took the place. If its source is `"unavailable"`, the policy lets the holder go on without. */
   readonly verdict: Verdict;
   readonly #lost = new AbortController();
   readonly #ttlMs: number;
@@ -30,15 +30,10 @@ export class Lease {
     this.verdict = verdict;
     this.#ttlMs = milliseconds("ttl", ttl);
     this.#heldUntil = verdict.sentAt + this.#ttlMs;
-    if (verdict.admitted) this.#schedule(verdict);
+    this.#schedule(verdict);
   }
 
-  /** Whether there was a place (or, if the server did not answer, whether the policy is to go on without). */
-  get admitted(): boolean {
-    return this.verdict.admitted;
-  }
-
-  /** Aborts when the place is lost: somebody else has it, or with `failOpen: false` it was not renewed in time. */
+  /** Aborts when the place is lost: somebody else has it, or failing closed it was not renewed in time. */
   get signal(): AbortSignal {
     return this.#lost.signal;
   }
@@ -59,7 +54,7 @@ export class Lease {
 
   async #release(): Promise<boolean> {
     clearTimeout(this.#timer);
-    if (!this.admitted || this.lost) return false;
+    if (this.lost) return false;
     // On another connection of a pool a renewal that is under way could come after the release.
     await this.#renewal;
     return this.giveBack().then(

@@ -1,7 +1,7 @@
 import { countDown, type Verdict } from "./verdict.js";
 
-/** A call that can never pass is asked anew after this long, for limits may be enforced no more. */
-const NEVER_MS = 60_000;
+/** No refusal is remembered for longer, so that what an operator changes is soon seen. */
+const AT_MOST_MS = 60_000;
 
 interface Refusal {
   verdict: Verdict;
@@ -10,12 +10,14 @@ interface Refusal {
 }
 
 /**
- * Refusals, each under the words of its call until its wait is over. A wait is exact and other calls only make it
+ * Refusals, each under the words of its call until its wait is over (or a minute). A wait is exact and other calls only make it
  * longer, so that no call is refused from memory that the server would admit, unless usage was taken back elsewhere.
  */
 export class Memory {
   #refusals = new Map<string, Refusal>();
   #ofKey = new Map<string, Set<string>>();
+  /** How often something was forgotten: a refusal that was decided before may be out of date. */
+  generation = 0;
 
   constructor(private readonly capacity: number) {}
 
@@ -35,7 +37,7 @@ export class Memory {
       if (this.#refusals.size < this.capacity) break;
       this.#delete(oldest, refusal);
     }
-    const wait = verdict.canPass ? verdict.retryAfterMs : NEVER_MS;
+    const wait = Math.min(verdict.retryAfterMs, AT_MOST_MS);
     this.#refusals.set(call, { verdict, keys, until: verdict.sentAt + wait });
     for (const key of keys) {
       const calls = this.#ofKey.get(key);
@@ -45,6 +47,7 @@ export class Memory {
   }
 
   forget(keys: readonly string[]): void {
+    this.generation += 1;
     for (const key of keys) {
       for (const call of this.#ofKey.get(key) ?? []) this.#delete(call, this.#refusals.get(call)!);
     }

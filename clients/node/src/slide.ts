@@ -9,7 +9,7 @@ import {
   type LeaseClause,
 } from "./clauses.js";
 import { connection, type Redis } from "./connection.js";
-import { LimitError, SlideError } from "./errors.js";
+import { LimitError } from "./errors.js";
 import { Guard } from "./guard.js";
 import { Lease } from "./lease.js";
 import { Memory } from "./memory.js";
@@ -19,9 +19,9 @@ import { read, unavailable, Verdict, type Question } from "./verdict.js";
 export interface SlideOptions {
   /** No call takes longer, whatever the server does. `"50ms"` unless given. */
   timeout?: Duration;
-  /** What becomes of a call without an answer: admitted (true, the default) or refused. */
-  failOpen?: boolean;
-  /** Whether an error reply about the call rejects with a SlideError (the default) or follows `failOpen`. */
+  /** What becomes of a call without an answer: it is admitted (`"open"`, the default) or refused (`"closed"`). */
+  onFailure?: "open" | "closed";
+  /** Whether an error reply about the call rejects with a SlideError (the default) or follows `onFailure`. */
   raiseErrors?: boolean;
   /** How many refusals are remembered, 10,000 unless given. 0: none. */
   remember?: number;
@@ -43,7 +43,7 @@ export interface LeaseOptions {
   force?: boolean | undefined;
 }
 
-/** Every decision is counted in `calls`, and in one of the others up to `errors`. */
+/** `calls` is the sum of the five after it. Peek, refund, release and reset count only where they fail. */
 export interface Stats {
   calls: number;
   admitted: number;
@@ -61,17 +61,19 @@ export class Slide {
   readonly #failOpen: boolean;
   readonly #raiseErrors: boolean;
   readonly #warn: (line: string) => void;
-  #stats = { calls: 0, admitted: 0, limited: 0, remembered: 0, unavailable: 0, errors: 0 };
-  #lastErrorLine = -Infinity;
+  #stats = { admitted: 0, limited: 0, remembered: 0, unavailable: 0, errors: 0 };
+  #nextErrorLine = -Infinity;
 
   constructor(redis: Redis, options: SlideOptions = {}) {
-    const { timeout = "50ms", failOpen = true, raiseErrors = true, remember = 10_000 } = options;
-    this.#failOpen = failOpen;
+    const { timeout = "50ms", onFailure = "open", raiseErrors = true, remember = 10_000 } = options;
+    if (onFailure !== "open" && onFailure !== "closed") {
+      throw new TypeError(`onFailure must be "open" or "closed", got ${JSON.stringify(onFailure)}`);
+    }
+    this.#failOpen = onFailure === "open";
     this.#raiseErrors = raiseErrors;
     this.#warn = options.warn ?? ((line) => console.warn(line));
     this.#memory = new Memory(Number(count("remember", remember)));
-    const fate = failOpen ? "pass unlimited" : "are refused";
-    this.#guard = new Guard(connection(redis), milliseconds("timeout", timeout), fate, this.#warn);
+    this.#guard = new Guard(connection(redis), milliseconds("timeout", timeout), this.#failOpen, this.#warn);
   }
 
   /** Counts exactly: for users with accounts, and quotas. */
@@ -91,15 +93,19 @@ export class Slide {
   }
 
   /**
-   * Takes one of `limit` places, and renews it until it is released. Look at `admitted` before you go on.
+   * Takes one of `limit` places, and renews it until it is released. Rejects with a LimitError if none is free.
    * A place whose holder dies comes back by itself after `ttl`.
    */
   async lease(key: string, limit: number, ttl: Duration, options: LeaseOptions = {}): Promise<Lease> {
     const clause = { key, lease: limit, ttl, id: options.id ?? randomUUID() };
-    return this.hold(clause, await this.#decide([clause], { force: options.force }));
+    const verdict = await this.#decide([clause], { force: options.force });
+    // A place that was forced is taken, although it is over the limit.
+    const forced = options.force && verdict.source === "server";
+    if (!verdict.admitted && !forced) throw new LimitError(verdict);
+    return this.hold(clause, verdict);
   }
 
-  /** Runs `work` with a place and gives it back. Rejects with a LimitError if none is free. */
+  /** Runs `work` with a place, and gives it back whatever becomes of it. Rejects with a LimitError if none is free. */
   async withLease<T>(
     key: string,
     limit: number,
@@ -108,7 +114,6 @@ export class Slide {
     options: LeaseOptions = {},
   ): Promise<T> {
     const lease = await this.lease(key, limit, ttl, options);
-    if (!lease.admitted) throw new LimitError(lease.verdict);
     try {
       return await work(lease);
     } finally {
@@ -116,7 +121,7 @@ export class Slide {
     }
   }
 
-  /** Renews and later releases the place of a LEASE clause that `all` has taken. */
+  /** Renews and later releases the place of a clause that `all` has admitted. */
   hold(clause: LeaseClause, verdict: Verdict): Lease {
     const renew = () => this.#decide([clause], {});
     return new Lease(clause, verdict, renew, () => this.release(clause.key, clause.id));
@@ -149,11 +154,11 @@ export class Slide {
   async refund(of: string, units: number): Promise<number>;
   async refund(of: Verdict | string, units?: number): Promise<number> {
     if (!(of instanceof Verdict)) return this.#refund(text("key", of), count("units", units!));
-    if (of.keys.length === 1) return this.refund(of.keys[0]!, units);
-    if (of.keys.length > 1) {
+    if (of.each.length === 1) return this.refund(of.each[0]!, units);
+    if (of.each.length > 1) {
       if (units !== undefined)
-        throw new TypeError("units must be those of one key: refund a verdict of keys");
-      const each = await Promise.all(of.keys.map((verdict) => this.refund(verdict)));
+        throw new TypeError("units must be those of one key: refund one of verdict.each");
+      const each = await Promise.all(of.each.map((verdict) => this.refund(verdict)));
       return each.reduce((a, b) => a + b);
     }
     const taken = Math.min(Number(count("units", units ?? of.refundable)), of.refundable);
@@ -168,7 +173,8 @@ export class Slide {
   }
 
   stats(): Stats {
-    return { ...this.#stats, outages: this.#guard.outages };
+    const calls = Object.values(this.#stats).reduce((a, b) => a + b);
+    return { calls, ...this.#stats, outages: this.#guard.outages };
   }
 
   async #decide(
@@ -178,7 +184,6 @@ export class Slide {
     const { force = false, all = false } = options;
     const keys = clauses.map(({ key }) => key);
     const call = commandOf(clauses.map(words), keys, force);
-    this.#stats.calls += 1;
     const question: Question = { keys, costs: clauses.map(costOf), all, force, sentAt: performance.now() };
     // A lease is never remembered: a place may be released elsewhere at any time.
     const name =
@@ -188,23 +193,13 @@ export class Slide {
       this.#stats.remembered += 1;
       return remembered;
     }
-    let reply: unknown;
-    try {
-      reply = await this.#guard.ask(call, keys[0]!);
-    } catch (error) {
-      this.#stats.errors += 1;
-      this.#raise(error);
-      return unavailable(question, this.#failOpen);
-    } finally {
-      if (force) this.#memory.forget(keys);
-    }
-    if (reply === undefined) {
-      this.#stats.unavailable += 1;
-      return unavailable(question, this.#failOpen);
-    }
+    const { generation } = this.#memory;
+    const reply = await this.#ask(call, keys[0]!).finally(() => force && this.#memory.forget(keys));
+    if (reply === undefined) return unavailable(question, this.#failOpen);
     const verdict = read(reply, question);
     this.#stats[verdict.admitted ? "admitted" : "limited"] += 1;
-    if (!verdict.admitted && name) this.#memory.add(name, keys, verdict);
+    const holds = !verdict.admitted && generation === this.#memory.generation;
+    if (name && holds) this.#memory.add(name, keys, verdict);
     return verdict;
   }
 
@@ -214,27 +209,26 @@ export class Slide {
 
   /** Sends a command that makes room, after which nothing is remembered of its key. */
   async #takeBack(call: string[], key: string): Promise<number> {
-    try {
-      return Number((await this.#ask(call, key)) ?? 0);
-    } finally {
-      this.#memory.forget([key]);
-    }
+    return Number((await this.#ask(call, key).finally(() => this.#memory.forget([key]))) ?? 0);
   }
 
+  /** The reply; undefined if there is none, or an error that is not to be raised. */
   async #ask(call: string[], key: string): Promise<unknown> {
     try {
-      return await this.#guard.ask(call, key);
+      const reply = await this.#guard.ask(call, key);
+      if (reply === undefined) this.#stats.unavailable += 1;
+      return reply;
     } catch (error) {
-      this.#raise(error);
+      this.#stats.errors += 1;
+      if (this.#raiseErrors) throw error;
+      if (performance.now() >= this.#nextErrorLine) {
+        this.#nextErrorLine = performance.now() + 60_000;
+        this.#warn(
+          `slide: a call is wrong, and is treated as one without an answer: ${(error as Error).message}`,
+        );
+      }
       return undefined;
     }
-  }
-
-  #raise(error: unknown): void {
-    if (this.#raiseErrors || !(error instanceof SlideError)) throw error;
-    if (performance.now() - this.#lastErrorLine < 60_000) return;
-    this.#lastErrorLine = performance.now();
-    this.#warn(`slide: a call is wrong, and is treated like an outage: ${error.message}`);
   }
 }
 

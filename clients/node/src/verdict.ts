@@ -1,55 +1,31 @@
 /** Who decided: the server, this process from a refusal that it remembers, or the policy for outages and errors. */
 export type Source = "server" | "remembered" | "unavailable";
 
-interface Facts {
-  key: string;
-  source: Source;
-  sentAt: number;
-  admitted: boolean;
-  limit?: number;
-  remaining?: number;
-  retryAfterMs?: number;
-  resetAfterMs?: number;
-  headers?: Readonly<Record<string, string>>;
-  refundable?: number;
-  keys?: readonly Verdict[];
-}
-
 /** The answer to a call. Without an answer of the server (`source` is `"unavailable"`) its numbers are 0. */
 export class Verdict {
-  readonly key: string;
-  readonly source: Source;
+  readonly key!: string;
+  readonly source!: Source;
   /** When the call was sent, as `performance.now()` has it. */
-  readonly sentAt: number;
+  readonly sentAt!: number;
   /** What the caller has to obey. */
-  readonly admitted: boolean;
-  readonly limit: number;
+  readonly admitted!: boolean;
+  readonly limit: number = 0;
   /** Units left after this call. */
-  readonly remaining: number;
+  readonly remaining: number = 0;
   /** Milliseconds until the call would be admitted if nothing else is recorded, `Infinity` if never, else 0. */
-  readonly retryAfterMs: number;
+  readonly retryAfterMs: number = 0;
   /** Milliseconds until nothing is used any more. */
-  readonly resetAfterMs: number;
+  readonly resetAfterMs: number = 0;
   /** Ready to send to the caller; none for a lease. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** Of `all`: one verdict for each key, in the order given. Each judges its own key. */
-  readonly keys: readonly Verdict[];
+  readonly headers: Readonly<Record<string, string>> = {};
+  /** Of `all`: a verdict for each key, in the order given, that judges this key alone. */
+  readonly each: readonly Verdict[] = [];
   /** @internal Units that this call recorded and that were not given back. */
-  refundable: number;
+  refundable = 0;
 
   /** @internal */
   constructor(facts: Facts) {
-    this.key = facts.key;
-    this.source = facts.source;
-    this.sentAt = facts.sentAt;
-    this.admitted = facts.admitted;
-    this.limit = facts.limit ?? 0;
-    this.remaining = facts.remaining ?? 0;
-    this.retryAfterMs = facts.retryAfterMs ?? 0;
-    this.resetAfterMs = facts.resetAfterMs ?? 0;
-    this.headers = facts.headers ?? {};
-    this.refundable = facts.refundable ?? 0;
-    this.keys = facts.keys ?? [];
+    Object.assign(this, facts);
   }
 
   /** Whether a limit was exceeded, even if the call is admitted because limits are not enforced. */
@@ -63,6 +39,9 @@ export class Verdict {
   }
 }
 
+type Facts = Pick<Verdict, "key" | "source" | "sentAt" | "admitted"> &
+  Partial<Omit<Verdict, "over" | "canPass">>;
+
 /** What was asked, and what the call records if it is admitted. */
 export interface Question {
   keys: readonly string[];
@@ -74,7 +53,7 @@ export interface Question {
 
 export function unavailable({ keys, all, sentAt }: Question, admitted: boolean): Verdict {
   const each = keys.map((key) => new Verdict({ key, source: "unavailable", sentAt, admitted }));
-  return all ? new Verdict({ ...each[0]!, keys: each }) : each[0]!;
+  return all ? new Verdict({ ...each[0]!, each }) : each[0]!;
 }
 
 export function read(reply: unknown, { keys, costs, all, force, sentAt }: Question): Verdict {
@@ -104,7 +83,7 @@ export function read(reply: unknown, { keys, costs, all, force, sentAt }: Questi
     admitted: Number(words[0]) === 0,
     headers,
     refundable: 0,
-    keys: each,
+    each,
   });
 }
 
@@ -149,6 +128,6 @@ export function countDown(verdict: Verdict, elapsed: number): Verdict {
     retryAfterMs,
     resetAfterMs: Math.max(0, Math.ceil(verdict.resetAfterMs - elapsed)),
     headers,
-    keys: verdict.keys.map((each) => countDown(each, elapsed)),
+    each: verdict.each.map((one) => countDown(one, elapsed)),
   });
 }

@@ -28,7 +28,7 @@ for (const kind of Object.keys(CLIENTS)) {
       remaining: 1,
       retryAfterMs: 0,
       refundable: 2,
-      keys: [],
+      each: [],
     });
     assert.ok(!first.over && first.canPass && resetAfterMs === 60_000);
     assert.equal(headers["RateLimit-Policy"], '"3-per-60s";q=3;w=60, "10-per-3600s";q=10;w=3600');
@@ -75,7 +75,7 @@ for (const kind of Object.keys(CLIENTS)) {
       { key: tagged("{user:9}", "flights"), lease: 5, ttl: "30s", id: "one" },
     ];
     const first = await slide.all(clauses);
-    assert.deepEqual(first.keys.map(({ key, admitted, remaining }) => [key, admitted, remaining]), [
+    assert.deepEqual(first.each.map(({ key, admitted, remaining }) => [key, admitted, remaining]), [
       ["{user:9}:calls", true, 1], ["{user:9}:tokens", true, 40], ["{user:9}:flights", true, 4],
     ]); // prettier-ignore
     assert.ok(first.admitted && !first.over && first.remaining === 1);
@@ -83,16 +83,16 @@ for (const kind of Object.keys(CLIENTS)) {
 
     const refused = await slide.all(clauses);
     assert.ok(!refused.admitted && refused.over);
-    assert.deepEqual(refused.keys.map(({ admitted }) => admitted), [true, false, true]); // prettier-ignore
-    assert.equal(refused.retryAfterMs, refused.keys[1].retryAfterMs);
+    assert.deepEqual(refused.each.map(({ admitted }) => admitted), [true, false, true]); // prettier-ignore
+    assert.equal(refused.retryAfterMs, refused.each[1].retryAfterMs);
     assert.equal(refused.headers["Retry-After"], `${Math.ceil(refused.retryAfterMs / 1000)}`);
     assert.equal(await slide.refund(refused), 0);
-    assert.equal(await slide.refund(refused.keys[0]), 0);
+    assert.equal(await slide.refund(refused.each[0]), 0);
     await assert.rejects(slide.refund(first, 1), TypeError);
     assert.equal(await slide.refund(first), 61);
 
     const single = await slide.all(clauses.slice(0, 1));
-    assert.deepEqual([single.remaining, single.keys.length, single.keys[0].remaining], [1, 1, 1]);
+    assert.deepEqual([single.remaining, single.each.length, single.each[0].remaining], [1, 1, 1]);
     assert.equal(await slide.refund(single), 1);
   });
 
@@ -121,15 +121,15 @@ for (const kind of Object.keys(CLIENTS)) {
       );
       assert.deepEqual([slide.stats().errors, slide.stats().outages, lines], [1, 0, []]);
     }
-    for (const failOpen of [true, false]) {
-      const { slide, lines } = await open(t, server.url, { kind, failOpen, raiseErrors: false });
+    for (const onFailure of ["open", "closed"]) {
+      const { slide, lines } = await open(t, server.url, { kind, onFailure, raiseErrors: false });
       for (let i = 0; i < 3; i++) {
         const { admitted, source } = await slide.log("text", [[1, "1s"]]);
-        assert.deepEqual([admitted, source], [failOpen, "unavailable"]);
+        assert.deepEqual([admitted, source], [onFailure === "open", "unavailable"]);
       }
       assert.equal(await slide.refund("text", 1), 0);
       const { calls, errors, unavailable, outages } = slide.stats();
-      assert.deepEqual([calls, errors, unavailable, outages, lines.length], [3, 3, 0, 0, 1]);
+      assert.deepEqual([calls, errors, unavailable, outages, lines.length], [4, 4, 0, 0, 1]);
       assert.match(lines[0], /WRONGTYPE/);
     }
   });
@@ -154,6 +154,8 @@ test("a wrong unit or number is a TypeError that names it, and nothing is sent",
     [() => slide.peek("k", [[1, 1]]), /^window .* got 1$/],
     [() => slide.refund("k"), /^units .* got undefined$/],
     [async () => new Slide(() => {}, { timeout: 50 }), /^timeout .* got 50$/],
+    [() => slide.log("k", []), /^tiers must be a list/],
+    [async () => new Slide(() => {}, { onFailure: "shut" }), /^onFailure must be .* got "shut"$/],
     [async () => new Slide({}), /^redis must be a node-redis or ioredis client/],
   ]) {
     await assert.rejects(

@@ -15,6 +15,8 @@ test("an address is hashed with a secret: IPv4 whole, IPv6 by its /64", () => {
   const hmac = (text) => `ip:${createHmac("sha256", "s").update(text).digest("hex").slice(0, 32)}`;
   for (const [address, network] of [
     ["192.0.2.1", "192.0.2.1"],
+    [" 192.0.2.1:4711", "192.0.2.1"],
+    ["[2001:db8:1:2::1]:4711", "2001:db8:1:2::/64"],
     ["::ffff:192.0.2.1", "192.0.2.1"],
     ["::FFFF:c000:201", "192.0.2.1"],
     ["0:0:0:0:0:ffff:192.0.2.1", "192.0.2.1"],
@@ -30,7 +32,16 @@ test("an address is hashed with a secret: IPv4 whole, IPv6 by its /64", () => {
   assert.notEqual(ipKey("192.0.2.1", "a"), ipKey("192.0.2.1", "b"));
   for (const secret of ["", undefined])
     assert.throws(() => ipKey("192.0.2.1", secret), /^TypeError: secret must be/);
-  for (const address of ["", "example.com", "1.2.3", undefined, "192.0.2.1:80"]) {
+  for (const address of [
+    "",
+    "example.com",
+    "1.2.3",
+    undefined,
+    "192.0.2.1:",
+    "192.0.2.1:80:80",
+    "[1.2.3.4",
+    "a[::1]",
+  ]) {
     assert.throws(() => ipKey(address, "s"), /^TypeError: address must be an IP address/);
   }
 });
@@ -51,6 +62,7 @@ test("the client is the last address that is not a trusted proxy", () => {
     ["10.0.0.1", "203.0.113.9, unknown", "10.0.0.1"],
     ["10.0.0.1", "unknown, 10.0.0.2", "10.0.0.2"],
     ["2001:db8:ff::1", "2001:DB8::0:1", "2001:db8::1"],
+    ["10.0.0.1", "203.0.113.9:80, 192.0.2.7:81", "203.0.113.9"],
     ["2001:db8:ff:1::1", "[2001:db8::1]", "2001:db8::1"],
     ["2001:db8:fe::1", "203.0.113.9", "2001:db8:fe::1"],
   ]) {

@@ -177,7 +177,7 @@ for (const [name, start] of Object.entries(FRAMEWORKS)) {
   });
 
   test(`${name}: in an outage requests pass, or get 503`, async (t) => {
-    const open503 = await open(t, server.url, { timeout: "50ms", failOpen: false });
+    const open503 = await open(t, server.url, { timeout: "50ms", onFailure: "closed" });
     const passing = await open(t, server.url, { timeout: "50ms" });
     const clauses = () => ({ key: "k", log: [[2, "60s"]] });
     const [closed, url] = [await start(t, open503.slide, clauses), await start(t, passing.slide, clauses)];
