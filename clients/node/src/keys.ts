@@ -1,10 +1,10 @@
 import { createHash, createHmac } from "node:crypto";
 import { BlockList, isIP, isIPv4 } from "node:net";
-import { text } from "./units.js";
+import { text as required } from "./units.js";
 
 /** The key of a caller with an API key, which Redis does not get to see. */
 export function apiKey(value: string): string {
-  return `key:${createHash("sha256").update(text("value", value)).digest("hex").slice(0, 32)}`;
+  return `key:${createHash("sha256").update(required("value", value)).digest("hex").slice(0, 32)}`;
 }
 
 /**
@@ -12,7 +12,7 @@ export function apiKey(value: string): string {
  * A subscriber has one IPv4 address, or a /64 of IPv6.
  */
 export function ipKey(address: string, secret: string): string {
-  text("secret", secret);
+  required("secret", secret);
   return `ip:${createHmac("sha256", secret).update(networkOf(address)).digest("hex").slice(0, 32)}`;
 }
 
@@ -40,7 +40,7 @@ export function clientIp(
 export function tagged(tag: string, name: string): string {
   if (!/^\{[^{}]+\}$/.test(tag))
     throw new TypeError(`tag must be a text in braces, such as "{user:9}", got "${tag}"`);
-  return `${tag}:${text("name", name)}`;
+  return `${tag}:${required("name", name)}`;
 }
 
 function networkOf(address: string): string {
@@ -55,8 +55,9 @@ function networkOf(address: string): string {
 
 /** Without port and zone, an IPv4 address mapped to IPv6 as IPv4, IPv6 in its shortest form. */
 function normal(address: string): string {
-  const [, bracketed, plain] = /^(?:\[(.*)\]|([^:]*|.*:.*:.*?))(?::\d+)?$/.exec(String(address).trim()) ?? [];
-  const ip = (bracketed ?? plain ?? "").replace(/%.*$/, "");
+  const text = String(address).trim();
+  const withPort = /^\[(.*)\](?::\d+)?$/.exec(text) ?? /^([^:]*):\d+$/.exec(text);
+  const ip = (withPort?.[1] ?? text).replace(/%.*$/, "");
   if (isIP(ip) !== 6) return ip;
   const short = canonical(ip);
   const mapped = /^::ffff:([0-9a-f]+):([0-9a-f]+)$/.exec(short);

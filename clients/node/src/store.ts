@@ -15,7 +15,6 @@ export interface StoreOptions {
 export interface RateLimitOptions {
   windowMs: number;
   limit: number | ((...args: never[]) => unknown);
-  skipFailedRequests: boolean;
 }
 
 export interface ClientRateLimitInfo {
@@ -35,7 +34,6 @@ export class SlideStore {
   /** The hit of the request that is being handled: express-rate-limit gives `decrement` nothing but the key. */
   readonly #hit = new AsyncLocalStorage<{ verdict?: Verdict }>();
   #tiers: readonly Tier[] = [];
-  #force = false;
 
   constructor(
     private readonly slide: Slide,
@@ -45,21 +43,19 @@ export class SlideStore {
     this.#counter = counter;
   }
 
-  init({ windowMs, limit, skipFailedRequests }: RateLimitOptions): void {
+  init({ windowMs, limit }: RateLimitOptions): void {
     const window = `${windowMs}ms` satisfies Duration;
     milliseconds("windowMs", window);
     // A limit that is a function of the request is not known here: then every hit is recorded, refused or not.
     this.#tiers = [[typeof limit === "number" ? limit : ANY, window]];
-    // With this setting express-rate-limit also takes back the hits that it refused, so they are recorded.
-    this.#force = skipFailedRequests;
   }
 
   async increment(key: string): Promise<ClientRateLimitInfo> {
     const hit: { verdict?: Verdict } = {};
     this.#hit.enterWith(hit); // before the first await, so that the caller has it too
     const verdict = this.#counter
-      ? await this.slide.counter(this.prefix + key, this.#tiers, { ...this.#counter, force: this.#force })
-      : await this.slide.log(this.prefix + key, this.#tiers, { force: this.#force });
+      ? await this.slide.counter(this.prefix + key, this.#tiers, this.#counter)
+      : await this.slide.log(this.prefix + key, this.#tiers);
     hit.verdict = verdict;
     if (verdict.source !== "unavailable") return hits(verdict, verdict.admitted ? 0 : 1);
     if (verdict.admitted) return { totalHits: 1, resetTime: undefined };

@@ -201,6 +201,12 @@ test("a refund takes the call's own units, once, and nobody else's", async (t) =
   assert.equal(await slide.refund(mine, 100), 2);
   assert.equal(await slide.refund(mine), 0);
   assert.deepEqual(await entries(), [late]);
+  // Of two calls at the same moment, each has its own units only.
+  const [one, two] = await Promise.all([slide.log("both", tiers, { cost: 3 }), slide.log("both", tiers)]);
+  assert.equal(await slide.refund(one, 2), 2);
+  assert.equal(await slide.refund(one), 1);
+  assert.equal(await slide.refund(one), 0);
+  assert.equal(await slide.refund(two), 1);
   const refused = await slide.log("k", tiers, { cost: 7 });
   assert.equal(await slide.refund(refused), 0);
   const free = await slide.log("k", tiers, { cost: 0 });

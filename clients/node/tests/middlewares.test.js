@@ -163,6 +163,7 @@ for (const [name, start] of Object.entries(FRAMEWORKS)) {
     ];
     let end;
     const ended = new Promise((resolve) => (end = resolve));
+    t.after(() => end());
     const url = await start(t, slide, clauses, () => ended);
     const running = [get(url), get(url)];
     await until(async () => (await server.call("ZCARD", "flights")) === 2);
