@@ -27,9 +27,10 @@ const COMMANDS: [(&str, [&str; 2]); 9] = [
     ("Lua log", ["log", "in Lua"]),
 ];
 
-const SERVERS: [RGBColor; 4] = [
+const SERVERS: [RGBColor; 5] = [
     colours::VERMILION,
     colours::ORANGE,
+    RGBColor(0xcc, 0x79, 0xa7), // purple, of the same palette
     colours::BLUE,
     colours::SKY,
 ];
@@ -66,7 +67,7 @@ pub fn commands(file: &Path, all: &[Results]) -> Drawn {
     let place = GROUP / all.len() as f64;
     for (group, (name, words)) in COMMANDS.into_iter().enumerate() {
         let middle = group as f64 + 0.5;
-        for (index, (results, colour)) in all.iter().zip(SERVERS).enumerate() {
+        for (index, (results, colour)) in all.iter().zip(SERVERS.into_iter().cycle()).enumerate() {
             let left = middle - GROUP / 2.0 + place * index as f64;
             let value = value(results, name);
             let corners = [(left, 0.0), (left + 0.9 * place, value)];
@@ -76,17 +77,17 @@ pub fn commands(file: &Path, all: &[Results]) -> Drawn {
                 ..10.0 => format!("{value:.1}"),
                 _ => format!("{value:.0}"),
             };
-            area.draw(&Text::new(label, above, centred(12, VPos::Bottom)))?;
+            area.draw(&Text::new(label, above, centred(10, VPos::Bottom)))?;
         }
         let (x, y) = chart.backend_coord(&(middle, 0.0));
         for (word, below) in words.into_iter().zip([8, 24]) {
             canvas.draw(&Text::new(word, (x, y + below), centred(14, VPos::Top)))?;
         }
     }
-    for (index, (results, colour)) in (0..).zip(all.iter().zip(SERVERS)) {
+    for (index, (results, colour)) in (0..).zip(all.iter().zip(SERVERS.into_iter().cycle())) {
         legend(
             &canvas,
-            (80 + 220 * index, 44),
+            (80 + 180 * index, 44),
             results.text("name"),
             colour,
         )?;

@@ -115,7 +115,7 @@ impl Race {
             .cmd("SLIDE.LOG")
             .arg("log")
             .arg(LIMIT)
-            .arg(&window);
+            .arg(format!("{window}ms"));
         transaction.cmd("TIME");
         let replies: (_, usize, Vec<Value>, _) = transaction.query(&mut self.connection)?;
         let (before, count, log, after) = replies;

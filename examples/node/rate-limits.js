@@ -7,12 +7,14 @@ import { createClient } from "redis";
 export const TABLE = {
   account: "LOG 100 60s 10000 1d",
   guest: "COUNTER 30 60s BUCKETS 10",
-  // What a call of the endpoint costs, and a limit of its own for each client.
+  // What a call of the endpoint costs, and how often each client may call the endpoint itself.
   endpoints: {
     items: { cost: 1 },
     search: { cost: 5 },
-    report: { cost: 10, own: "LOG 20 1h" },
+    report: { cost: 10, own: "LOG 2 1h" },
   },
+  // A request that one of these answers costs nothing: what it needed has failed.
+  giveBack: [502, 503, 504],
 };
 
 export function rateLimits({ url, secret, accountOf, timeout = 50 }) {
@@ -31,8 +33,13 @@ export function rateLimits({ url, secret, accountOf, timeout = 50 }) {
     const endpoint = TABLE.endpoints[name];
     if (!endpoint) throw new Error(`no endpoint '${name}' in the table of rate limits`);
     return async (req, res, next) => {
-      const [limited, headers] = await askOrPass(clientOf(req), name, endpoint);
+      const started = performance.now();
+      const charges = chargesOf(req, name, endpoint);
+      const { limited, recorded, headers } = await askOrPass(charges);
       res.set(headers);
+      if (recorded) {
+        res.once("finish", () => TABLE.giveBack.includes(res.statusCode) && giveBack(charges, started));
+      }
       if (!limited) return next();
       const problem = { type: "about:blank", title: "Too Many Requests", status: 429 };
       res.status(429).type("application/problem+json").json(problem);
@@ -50,47 +57,55 @@ export function rateLimits({ url, secret, accountOf, timeout = 50 }) {
     return [`ip:${hash.slice(0, 16)}`, TABLE.guest];
   }
 
-  async function askOrPass(...question) {
-    let timer;
-    const late = new Promise((_, reject) => {
-      timer = setTimeout(reject, timeout, new Error(`no answer within ${timeout} ms`));
-    });
+  // What a request takes: a key, its limits and a cost, for each limit that it has.
+  function chargesOf(req, name, { cost, own }) {
+    const [client, limits] = clientOf(req);
+    const key = `rate:{${client}}`; // braces: in a cluster both keys of a client are on one node
+    const charges = [{ key, limits, cost }];
+    if (own) charges.push({ key: `${key}:${name}`, limits: own, cost: 1 });
+    return charges;
+  }
+
+  async function askOrPass(charges) {
     try {
-      const answer = await Promise.race([ask(...question), late]);
+      const answer = await inTime(ask(charges));
       down = false;
       return answer;
     } catch (error) {
       limit.failedOpen += 1;
       if (!down) console.warn(`no request is limited: ${error.message || error}`);
       down = true;
-      return [0, {}];
-    } finally {
-      clearTimeout(timer);
+      return { limited: 0, recorded: false, headers: {} };
     }
   }
 
-  async function ask([client, limits], name, { cost, own }) {
-    const key = `rate:{${client}}`; // braces: in a cluster both keys of a client are on one node
-    const [kind, ...tiers] = limits.split(" ");
-    if (!own) {
-      const reply = await redis.sendCommand([`SLIDE.${kind}`, key, ...tiers, "COST", `${cost}`, "HEADERS"]);
-      return [reply[0], reply[5]];
+  async function ask(charges) {
+    const keys = charges.map(({ key }) => key);
+    const clauses = charges.flatMap(({ limits, cost }) => [...limits.split(" "), "COST", `${cost}`]);
+    const reply = await redis.sendCommand(["SLIDE.ALL", `${keys.length}`, ...keys, ...clauses, "HEADERS"]);
+    const [limited, ...judged] = reply;
+    const headers = judged.pop();
+    // A call with a wait was over a limit and not recorded, also while slide.enforce is off.
+    return { limited, recorded: judged.every(([, , , retryAfter]) => retryAfter === 0), headers };
+  }
+
+  // Gives back what was recorded at that moment. What cannot be given back expires.
+  async function giveBack(charges, started) {
+    const age = `${Math.ceil(performance.now() - started)}ms`;
+    try {
+      const refunds = charges.map(({ key, cost }) => redis.sendCommand(["SLIDE.REFUND", key, `${cost}`, "AGE", age]));
+      await inTime(Promise.all(refunds));
+    } catch (error) {
+      console.warn(`not given back: ${error.message || error}`);
     }
-    const [, ...ownTiers] = own.split(" ");
-    const ownKey = `${key}:${name}`;
-    const [[limited, ...replies], ...peeks] = await Promise.all([
-      redis.sendCommand(["SLIDE.ALL", "2", key, ownKey, kind, ...tiers, ...own.split(" "), "COST", `${cost}`]),
-      // ALL has no HEADERS, and a call that costs nothing tells what it left.
-      redis.sendCommand(["SLIDE.PEEK", key, ...tiers, "COST", "0", "HEADERS"]),
-      redis.sendCommand(["SLIDE.PEEK", ownKey, ...ownTiers, "COST", "0", "HEADERS"]),
-    ]);
-    const waits = replies.map((reply) => (reply[3] < 0 ? Infinity : reply[3]));
-    const worst = limited ? waits[1] > waits[0] : replies[1][2] < replies[0][2];
-    const headers = { ...peeks[Number(worst)][5] };
-    for (const list of ["RateLimit-Policy", "RateLimit"]) headers[list] = peeks.map((peek) => peek[5][list]).join(", ");
-    const wait = Math.max(...waits);
-    if (limited && wait < Infinity) headers["Retry-After"] = `${Math.ceil(wait / 1000)}`;
-    return [limited, headers];
+  }
+
+  async function inTime(call) {
+    let timer;
+    const late = new Promise((_, reject) => {
+      timer = setTimeout(reject, timeout, new Error(`no answer within ${timeout} ms`));
+    });
+    return Promise.race([call, late]).finally(() => clearTimeout(timer));
   }
 }
 

@@ -1,5 +1,7 @@
 // A store for express-rate-limit that lets slide count, in a window that slides.
 
+import { AsyncLocalStorage } from "node:async_hooks";
+
 // As good as no limit. (The module takes more, but node-redis reads integers near 2^53 a unit wrong.)
 const ANY = 1e15;
 
@@ -11,10 +13,12 @@ export class SlideStore {
    */
   constructor({ sendCommand, prefix = "rl:", algorithm = "LOG", options = [] }) {
     Object.assign(this, { sendCommand, prefix, algorithm, options });
+    // The hit of the request that is being handled: express-rate-limit gives decrement nothing but the key.
+    this.hit = new AsyncLocalStorage();
   }
 
   init({ windowMs, limit, skipFailedRequests }) {
-    this.window = `${windowMs}`;
+    this.window = `${windowMs}ms`;
     // A limit that is a function of the request is not known here: then every hit is recorded, refused or not.
     this.limit = typeof limit === "number" ? limit : ANY;
     // With this setting express-rate-limit also takes back the hits that it refused, so they are recorded.
@@ -22,8 +26,12 @@ export class SlideStore {
   }
 
   async increment(key) {
+    const hit = { started: performance.now(), recorded: false };
+    this.hit.enterWith(hit); // before the first await, so that the caller has it too
     const reply = await this.call(`SLIDE.${this.algorithm}`, key, ...this.force);
     const [limited, limit, remaining, retryAfter, resetAfter] = reply;
+    // A call with a wait was over its limit and not recorded, also while slide.enforce is off.
+    hit.recorded = retryAfter === 0 || this.force.length > 0;
     const wait = limited && retryAfter > 0 ? retryAfter : resetAfter;
     return { totalHits: limit - remaining + limited, resetTime: new Date(Date.now() + wait) };
   }
@@ -34,8 +42,13 @@ export class SlideStore {
     return { totalHits: limit - remaining, resetTime: new Date(Date.now() + resetAfter) };
   }
 
+  // Gives back the hit of this request's moment, to within a second.
   async decrement(key) {
-    await this.sendCommand("SLIDE.REFUND", this.prefix + key, "1");
+    const hit = this.hit.getStore();
+    if (!hit?.recorded) return;
+    hit.recorded = false;
+    const age = Math.ceil(performance.now() - hit.started);
+    await this.sendCommand("SLIDE.REFUND", this.prefix + key, "1", "AGE", `${age}ms`);
   }
 
   async resetKey(key) {

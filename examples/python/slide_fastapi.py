@@ -5,6 +5,7 @@ import hmac
 import ipaddress
 import logging
 import math
+import time
 
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
@@ -16,13 +17,15 @@ from starlette.routing import compile_path
 
 ACCOUNT = "LOG 100 60s 10000 1d"
 GUEST = "COUNTER 30 60s BUCKETS 10"
-# What a call of the path costs (0: never limited), and a limit of the path's own for each client.
+# What a call of the path costs (0: never limited), and how often each client may call the path itself.
 ENDPOINTS = {
     "/search": (5, None),
-    "/reports/{id}": (10, "LOG 20 1h"),
+    "/reports/{id}": (10, "LOG 2 1h"),
     "/metrics": (0, None),
 }
 OTHERS = (1, None)
+# A request that one of these answers costs nothing: what it needed has failed.
+GIVE_BACK = {502, 503, 504}
 ROUTES = [(compile_path(path)[0], path) for path in ENDPOINTS]
 
 
@@ -42,18 +45,31 @@ class RateLimit:
         cost, own = ENDPOINTS.get(path, OTHERS)
         if scope["type"] != "http" or cost == 0:
             return await self.app(scope, receive, send)
-        limited, headers = await self.ask_or_pass(*self.client_of(scope), path, cost, own)
+        started = time.monotonic()
+        charges = self.charges(scope, path, cost, own)
+        limited, recorded, headers = await self.ask_or_pass(charges)
         if limited:
             problem = {"type": "about:blank", "title": "Too Many Requests", "status": 429}
             response = JSONResponse(problem, 429, headers, "application/problem+json")
             return await response(scope, receive, send)
+        status = None
 
         async def send_with_headers(message):
+            nonlocal status
             if message["type"] == "http.response.start":
+                status = message["status"]
                 MutableHeaders(scope=message).update(headers)
             await send(message)
 
         await self.app(scope, receive, send_with_headers)
+        if recorded and status in GIVE_BACK:
+            await self.give_back(charges, started)
+
+    def charges(self, scope, path, cost, own):
+        """What a request takes: a key, its limits and a cost, for each limit that it has."""
+        client, limits = self.client_of(scope)
+        key = f"rate:{{{client}}}"  # braces: in a cluster both keys of a client are on one node
+        return [(key, limits, cost)] + ([(f"{key}:{path}", own, 1)] if own else [])
 
     def client_of(self, scope):
         headers = Headers(scope=scope)
@@ -66,10 +82,10 @@ class RateLimit:
         network = network_of(hops[-self.proxies - 1:][0])
         return f"ip:{hmac.digest(self.secret, network.encode(), 'sha256')[:8].hex()}", GUEST
 
-    async def ask_or_pass(self, *question):
+    async def ask_or_pass(self, charges):
         try:
             async with asyncio.timeout(self.timeout):
-                answer = await self.ask(*question)
+                answer = await self.ask(charges)
             self.down = False
             return answer
         except (RedisError, OSError, TimeoutError) as error:
@@ -77,29 +93,26 @@ class RateLimit:
             if not self.down:
                 logging.warning("no request is limited: %s: %s", type(error).__name__, error)
             self.down = True
-            return False, {}
+            return False, False, {}
 
-    async def ask(self, client, limits, path, cost, own):
-        key = f"rate:{{{client}}}"  # braces: in a cluster both keys of a client are on one node
-        kind, *tiers = limits.split()
-        if own is None:
-            reply = await self.redis.execute_command(f"SLIDE.{kind}", key, *tiers, "COST", cost, "HEADERS")
-            return reply[0], reply[5]
-        async with self.redis.pipeline(transaction=False) as pipe:
-            pipe.execute_command(
-                "SLIDE.ALL", 2, key, f"{key}:{path}", kind, *tiers, *own.split(), "COST", cost)
-            # ALL has no HEADERS, and a call that costs nothing tells what it left.
-            pipe.execute_command("SLIDE.PEEK", key, *tiers, "COST", 0, "HEADERS")
-            pipe.execute_command("SLIDE.PEEK", f"{key}:{path}", *own.split()[1:], "COST", 0, "HEADERS")
-            (limited, *replies), *peeks = await pipe.execute()
-        waits = [math.inf if reply[3] < 0 else reply[3] for reply in replies]
-        worst = max((0, 1), key=lambda i: waits[i] if limited else -replies[i][2])
-        headers = peeks[worst][5]
-        for name in "RateLimit-Policy", "RateLimit":  # lists: both limits belong in them
-            headers[name] = ", ".join(peek[5][name] for peek in peeks)
-        if limited and max(waits) < math.inf:
-            headers["Retry-After"] = str(math.ceil(max(waits) / 1000))
-        return limited, headers
+    async def ask(self, charges):
+        keys = [key for key, _, _ in charges]
+        clauses = [word for _, limits, cost in charges for word in (*limits.split(), "COST", cost)]
+        limited, *judged, headers = await self.redis.execute_command(
+            "SLIDE.ALL", len(keys), *keys, *clauses, "HEADERS")
+        # A call with a wait was over a limit and not recorded, also while slide.enforce is off.
+        return limited, all(reply[3] == 0 for reply in judged), headers
+
+    async def give_back(self, charges, started):
+        """Gives back what was recorded at that moment. What cannot be given back expires."""
+        age = math.ceil((time.monotonic() - started) * 1000)
+        try:
+            async with asyncio.timeout(self.timeout), self.redis.pipeline(transaction=False) as pipe:
+                for key, _, cost in charges:
+                    pipe.execute_command("SLIDE.REFUND", key, cost, "AGE", f"{age}ms")
+                await pipe.execute()
+        except (RedisError, OSError, TimeoutError) as error:
+            logging.warning("not given back: %s: %s", type(error).__name__, error)
 
 
 def network_of(address):

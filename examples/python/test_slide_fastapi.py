@@ -3,12 +3,15 @@ import collections
 import logging
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
+from fastapi import Response
 
 import slide_fastapi
 from app import service
+from conftest import until
 from slide_fastapi import RateLimit, network_of
 
 KEY = {"X-API-Key": "demo-key-1"}
@@ -21,7 +24,18 @@ def start(redis_server, serve):
     # On a busy machine a reply can take longer than a service would wait for it; a test that
     # counts to the unit waits.
     RateLimit.failed_open = 0
-    return lambda **options: serve(service(redis_server.url, **{"timeout": 10, **options}))
+
+    def start(**options):
+        app = service(redis_server.url, **{"timeout": 10, **options})
+        app.add_api_route("/upstream", upstream)
+        return serve(app)
+
+    return start
+
+
+async def upstream(response: Response, status: int = 200, seconds: float = 0):
+    await asyncio.sleep(seconds)
+    response.status_code = status
 
 
 def storm(url, clients, each, **request):
@@ -80,12 +94,90 @@ def test_fifty_clients_hold_a_limit_of_the_endpoint_too(start):
     for response in responses:
         check_headers(response)
         assert response.headers["RateLimit-Policy"] == (
-            '"100-per-60s";q=100;w=60, "10000-per-86400s";q=10000;w=86400, "20-per-3600s";q=20;w=3600')
+            '"100-per-60s";q=100;w=60, "10000-per-86400s";q=10000;w=86400, "2-per-3600s";q=2;w=3600')
     limited = [response for response in responses if response.status_code == 429]
-    assert all(response.headers["X-RateLimit-Limit"] == "20" for response in limited)
+    assert all(response.headers["X-RateLimit-Limit"] == "2" for response in limited)
     assert all(3590 <= int(response.headers["Retry-After"]) <= 3600 for response in limited)
     # What the endpoint refused cost the account nothing: 20 of 100 units are gone.
     assert http.get(url + "/items", headers=KEY).headers["X-RateLimit-Remaining"] == "79"
+
+
+def test_the_headers_are_those_of_both_limits(start):
+    url = start()
+    first = http.get(url + "/reports/7", headers=KEY)
+    check_headers(first)
+    # Of an admitted call, X-RateLimit-* are those of the key with the fewest units left.
+    assert (first.headers["X-RateLimit-Limit"], first.headers["X-RateLimit-Remaining"]) == ("2", "1")
+    assert first.headers["RateLimit"] == (
+        '"100-per-60s";r=90;t=60, "10000-per-86400s";r=9990;t=86400, "2-per-3600s";r=1;t=3600')
+    for _ in range(18):
+        http.get(url + "/search", headers=KEY)
+    # Of a limited call, they are those of the key with the longest wait: here the account's.
+    refused = http.get(url + "/reports/7", headers=KEY)
+    check_headers(refused)
+    assert (refused.headers["X-RateLimit-Limit"], refused.headers["X-RateLimit-Remaining"]) == ("100", "0")
+    wait = int(refused.headers["Retry-After"])
+    assert wait <= 60 and wait - 2 <= int(refused.headers["X-RateLimit-Reset"]) - time.time() <= wait + 1
+
+
+def recorded(redis_server, key="rate:{key:1}"):
+    return [score for _, score in redis_server.client.zrange(key, 0, -1, withscores=True)]
+
+
+def test_a_failed_upstream_costs_nothing(start, redis_server, monkeypatch):
+    url = start()
+    refunded = lambda: redis_server.client.info("slide")["slide_refunded_units"]
+    before = refunded()
+    for status in 502, 503, 504:
+        assert http.get(f"{url}/upstream?status={status}", headers=KEY).status_code == status
+        until(lambda: recorded(redis_server) == [])
+    monkeypatch.setitem(slide_fastapi.ENDPOINTS, "/upstream", (10, "LOG 2 1h"))
+    monkeypatch.setattr(slide_fastapi, "ROUTES", [(re.compile("^/upstream$"), "/upstream")])
+    assert http.get(f"{url}/upstream?status=502", headers=KEY).headers["X-RateLimit-Limit"] == "2"
+    until(lambda: redis_server.client.dbsize() == 0)
+    assert refunded() - before == 3 + 10 + 1
+
+
+def test_a_guest_gets_back_what_a_failed_upstream_cost(start):
+    url = start()
+    assert http.get(url + "/upstream?status=502").headers["X-RateLimit-Remaining"] == "29"
+    until(lambda: http.get(url + "/upstream").headers["X-RateLimit-Remaining"] == "29")
+
+
+def test_the_answers_of_the_service_itself_are_not_given_back(start, redis_server):
+    url = start()
+    for status in 200, 404, 500:
+        http.get(f"{url}/upstream?status={status}", headers=KEY)
+    assert http.get(url + "/items", headers=KEY).headers["X-RateLimit-Remaining"] == "96"
+
+
+def test_what_is_given_back_is_the_requests_own(start, redis_server):
+    url = start()
+    with ThreadPoolExecutor() as pool:
+        slow = pool.submit(http.get, url + "/upstream?status=502&seconds=2", headers=KEY)
+        until(lambda: len(recorded(redis_server)) == 1)
+        time.sleep(1.2)  # what is more than a second younger is never taken
+        http.get(url + "/items", headers=KEY)
+        slow_one, later_one = recorded(redis_server)
+        assert slow.result().status_code == 502
+    until(lambda: len(recorded(redis_server)) == 1)
+    assert recorded(redis_server) == [later_one]
+
+
+def test_what_was_not_recorded_is_not_given_back(start, redis_server, monkeypatch):
+    monkeypatch.setattr(slide_fastapi, "ACCOUNT", "LOG 1 60s")
+    url = start()
+    redis_server.client.config_set("slide.enforce", "no")
+    try:
+        http.get(url + "/items", headers=KEY)
+        before = recorded(redis_server)
+        # Over the limit, and let through only because limits are off.
+        assert http.get(url + "/upstream?status=502", headers=KEY).status_code == 502
+        http.get(url + "/upstream?status=502", headers={"X-API-Key": "demo-key-2"})
+        until(lambda: recorded(redis_server, "rate:{key:2}") == [])
+        assert recorded(redis_server) == before
+    finally:
+        redis_server.client.config_set("slide.enforce", "yes")
 
 
 def test_both_keys_of_a_client_are_in_one_slot_of_a_cluster(start, redis_server):
@@ -110,6 +202,7 @@ def test_a_retry_after_the_wait_passes(start, monkeypatch):
     check_headers(refused)
     assert refused.status_code == 429
     assert refused.headers["Retry-After"] in ("1", "2")
+    assert 0 <= int(refused.headers["X-RateLimit-Reset"]) - time.time() <= 3
     time.sleep(int(refused.headers["Retry-After"]))
     assert http.get(url, headers=KEY).status_code == 200
 

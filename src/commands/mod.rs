@@ -7,12 +7,16 @@ mod answer;
 mod arguments;
 mod counter;
 mod headers;
+mod lease;
 mod log;
 mod peek;
 mod refund;
+mod release;
 
 pub use all::All;
 pub use counter::Counter;
+pub use lease::Lease;
 pub use log::Log;
 pub use peek::Peek;
 pub use refund::Refund;
+pub use release::Release;

@@ -20,6 +20,7 @@ mod foreign;
 mod headers;
 mod info;
 mod large;
+mod leases;
 mod loading;
 mod log;
 mod memory;

@@ -23,6 +23,12 @@ async function start(t, options = {}) {
   const warnings = [];
   t.mock.method(console, "warn", (line) => warnings.push(line));
   const { app, limit } = service({ url: redis.url, timeout: 10_000, ...options });
+  const upstream = async ({ query: { status = 200, seconds = 0 } }, res) => {
+    await pause(seconds * 1000);
+    res.sendStatus(Number(status));
+  };
+  app.get("/upstream", limit("items"), upstream);
+  app.get("/upstream/report", limit("report"), upstream);
   t.after(limit.close);
   const url = await serve(t, app);
   await until(async () => (await get(`${url}/items`)).headers.has("X-RateLimit-Limit"));
@@ -73,16 +79,92 @@ test("fifty clients hold a limit of the endpoint too", async (t) => {
     checkHeaders(response);
     assert.equal(
       response.headers.get("RateLimit-Policy"),
-      '"100-per-60s";q=100;w=60, "10000-per-86400s";q=10000;w=86400, "20-per-3600s";q=20;w=3600',
+      '"100-per-60s";q=100;w=60, "10000-per-86400s";q=10000;w=86400, "2-per-3600s";q=2;w=3600',
     );
     if (response.status === 200) continue;
-    assert.equal(response.headers.get("X-RateLimit-Limit"), "20");
+    assert.equal(response.headers.get("X-RateLimit-Limit"), "2");
     const wait = Number(response.headers.get("Retry-After"));
     assert.ok(wait >= 3590 && wait <= 3600, `${wait}`);
   }
   // What the endpoint refused cost the account nothing: 20 of 100 units are gone.
   const next = await get(`${url}/items`, KEY);
   assert.equal(next.headers.get("X-RateLimit-Remaining"), "79");
+});
+
+test("the headers are those of both limits", async (t) => {
+  const { url } = await start(t);
+  const first = await get(`${url}/reports/7`, KEY);
+  checkHeaders(first);
+  const limitAndRemaining = ({ headers }) => [headers.get("X-RateLimit-Limit"), headers.get("X-RateLimit-Remaining")];
+  // Of an admitted call, X-RateLimit-* are those of the key with the fewest units left.
+  assert.deepEqual(limitAndRemaining(first), ["2", "1"]);
+  assert.equal(
+    first.headers.get("RateLimit"),
+    '"100-per-60s";r=90;t=60, "10000-per-86400s";r=9990;t=86400, "2-per-3600s";r=1;t=3600',
+  );
+  for (let i = 0; i < 18; i++) await get(`${url}/search`, KEY);
+  // Of a limited call, they are those of the key with the longest wait: here the account's.
+  const refused = await get(`${url}/reports/7`, KEY);
+  checkHeaders(refused);
+  assert.deepEqual(limitAndRemaining(refused), ["100", "0"]);
+  const wait = Number(refused.headers.get("Retry-After"));
+  const reset = Number(refused.headers.get("X-RateLimit-Reset")) - Date.now() / 1000;
+  assert.ok(wait <= 60 && wait - 2 <= reset && reset <= wait + 1, `${wait} ${reset}`);
+});
+
+const refunded = async () => Number(/slide_refunded_units:(\d+)/.exec(await redis.call("INFO", "slide"))[1]);
+const entries = (key) => redis.call("ZRANGE", key, "0", "-1");
+
+test("a failed upstream costs nothing", async (t) => {
+  const { url } = await start(t);
+  const before = await refunded();
+  for (const status of [502, 503, 504]) {
+    assert.equal((await get(`${url}/upstream?status=${status}`, KEY)).status, status);
+    await until(async () => (await redis.call("DBSIZE")) === 0);
+  }
+  const report = await get(`${url}/upstream/report?status=502`, KEY);
+  assert.equal(report.headers.get("X-RateLimit-Limit"), "2");
+  await until(async () => (await redis.call("DBSIZE")) === 0);
+  assert.equal((await refunded()) - before, 3 + 10 + 1);
+});
+
+test("a guest gets back what a failed upstream cost", async (t) => {
+  const { url } = await start(t);
+  assert.equal((await get(`${url}/upstream?status=502`)).headers.get("X-RateLimit-Remaining"), "29");
+  await until(async () => (await get(`${url}/upstream`)).headers.get("X-RateLimit-Remaining") === "29");
+});
+
+test("the answers of the service itself are not given back", async (t) => {
+  const { url } = await start(t);
+  for (const status of [200, 404, 500]) await get(`${url}/upstream?status=${status}`, KEY);
+  assert.equal((await get(`${url}/items`, KEY)).headers.get("X-RateLimit-Remaining"), "96");
+});
+
+test("what is given back is the request's own", async (t) => {
+  const { url } = await start(t);
+  const slow = get(`${url}/upstream?status=502&seconds=2`, KEY);
+  await until(async () => (await entries("rate:{key:1}")).length === 1);
+  await pause(1200); // what is more than a second younger is never taken
+  await get(`${url}/items`, KEY);
+  const times = async () => (await redis.call("ZRANGE", "rate:{key:1}", "0", "-1", "WITHSCORES")).filter((_, i) => i % 2);
+  const [, later] = await times();
+  assert.equal((await slow).status, 502);
+  await until(async () => (await entries("rate:{key:1}")).length === 1);
+  assert.deepEqual(await times(), [later]);
+});
+
+test("what was not recorded is not given back", async (t) => {
+  const { url } = await start(t);
+  TABLE.account = "LOG 1 60s";
+  await redis.call("CONFIG", "SET", "slide.enforce", "no");
+  t.after(() => redis.call("CONFIG", "SET", "slide.enforce", "yes"));
+  await get(`${url}/items`, KEY);
+  const before = await entries("rate:{key:1}");
+  // Over the limit, and let through only because limits are off.
+  assert.equal((await get(`${url}/upstream?status=502`, KEY)).status, 502);
+  await get(`${url}/upstream?status=502`, { "X-API-Key": "demo-key-2" });
+  await until(async () => (await entries("rate:{key:2}")).length === 0);
+  assert.deepEqual(await entries("rate:{key:1}"), before);
 });
 
 test("both keys of a client are in one slot of a cluster", async (t) => {
@@ -113,6 +195,8 @@ test("a retry after the wait passes", async (t) => {
   const refused = await get(`${url}/items`, KEY);
   assert.equal(refused.status, 429);
   checkHeaders(refused);
+  const reset = Number(refused.headers.get("X-RateLimit-Reset")) - Date.now() / 1000;
+  assert.ok(reset >= 0 && reset <= 3, `${reset}`);
   await pause(Number(refused.headers.get("Retry-After")) * 1000);
   assert.equal((await get(`${url}/items`, KEY)).status, 200);
 });

@@ -32,6 +32,10 @@ async function start(t, store, options) {
   app.use(limiter);
   app.get("/", (req, res) => res.send("hello"));
   app.get("/fails", (req, res) => res.sendStatus(500));
+  app.get("/slow", async (req, res) => {
+    await pause(2000);
+    res.sendStatus(Number(req.query.status));
+  });
   const url = await serve(t, app);
   return { url, limiter };
 }
@@ -53,19 +57,19 @@ async function both(t, requests, options, storeOptions) {
   return replies;
 }
 
-const times = (n, path) => Array(n).fill(path);
+const repeat = (n, path) => Array(n).fill(path);
 
 for (const [algorithm, options] of [["LOG", []], ["COUNTER", []], ["COUNTER", ["BUCKETS", "10"]]]) {
   const name = [algorithm, ...options].join(" ");
 
   test(`${name} replies what memory replies`, async (t) => {
-    const [ours, theirs] = await both(t, times(8, "/"), {}, { algorithm, options });
+    const [ours, theirs] = await both(t, repeat(8, "/"), {}, { algorithm, options });
     assert.deepEqual(ours, theirs);
     assert.equal(ours.at(-1), "/ 429 5 0");
   });
 
   test(`${name} with failed requests skipped replies what memory replies`, async (t) => {
-    const requests = [...times(4, "/fails"), ...times(5, "/"), ...times(6, "/fails"), ...times(2, "/")];
+    const requests = [...repeat(4, "/fails"), ...repeat(5, "/"), ...repeat(6, "/fails"), ...repeat(2, "/")];
     const [ours, theirs] = await both(t, requests, { skipFailedRequests: true }, { algorithm, options });
     assert.deepEqual(ours, theirs);
     // Taking back what was refused gave none of the five away.
@@ -73,15 +77,47 @@ for (const [algorithm, options] of [["LOG", []], ["COUNTER", []], ["COUNTER", ["
   });
 
   test(`${name} with successful requests skipped replies what memory replies`, async (t) => {
-    const requests = [...times(8, "/"), ...times(5, "/fails"), ...times(2, "/")];
+    const requests = [...repeat(8, "/"), ...repeat(5, "/fails"), ...repeat(2, "/")];
     const [ours, theirs] = await both(t, requests, { skipSuccessfulRequests: true }, { algorithm, options });
     assert.deepEqual(ours, theirs);
     assert.deepEqual(ours.slice(-3), ["/fails 500 5 0", "/ 429 5 0", "/ 429 5 0"]);
   });
 }
 
+/** When the client's hits were recorded. */
+const times = async () => (await client.sendCommand(["ZRANGE", "rl:client", "0", "-1", "WITHSCORES"])).filter((_, i) => i % 2);
+
+for (const [option, slow, quick] of [
+  ["skipFailedRequests", "/slow?status=500", "/"],
+  ["skipSuccessfulRequests", "/slow?status=200", "/fails"],
+]) {
+  test(`${option} takes back the request's own hit`, async (t) => {
+    const { url } = await start(t, slide(), { [option]: true, keyGenerator: () => "client" });
+    const first = get(url + slow);
+    await until(async () => (await times()).length === 1);
+    await pause(1200); // what is more than a second younger is never taken
+    await get(url + quick);
+    const [, later] = await times();
+    await first;
+    await until(async () => (await times()).length === 1);
+    assert.deepEqual(await times(), [later]);
+  });
+}
+
+test("a hit that was not recorded is not taken back", async (t) => {
+  const { url } = await start(t, slide(), { limit: 1, skipSuccessfulRequests: true, keyGenerator: () => "client" });
+  await client.sendCommand(["CONFIG", "SET", "slide.enforce", "no"]);
+  t.after(() => client.sendCommand(["CONFIG", "SET", "slide.enforce", "yes"]));
+  await get(`${url}/fails`);
+  const before = await times();
+  // Over the limit, and let through only because limits are off.
+  assert.equal((await get(url)).status, 200);
+  assert.equal((await get(`${url}/fails`)).status, 500);
+  assert.deepEqual(await times(), before);
+});
+
 test("a limit that depends on the request holds", async (t) => {
-  const [ours, theirs] = await both(t, times(6, "/"), { limit: () => 3 });
+  const [ours, theirs] = await both(t, repeat(6, "/"), { limit: () => 3 });
   assert.deepEqual(ours, theirs);
 });
 

@@ -60,7 +60,7 @@ def test_the_same_hits_give_what_memory_gives(storage, strategy):
 
 
 def away_from_the_end_of_a_window(seconds):
-    """A counter's windows begin at whole multiples since the epoch: for the hits to be in one."""
+    """In memory a counter's windows begin at whole multiples since the epoch: for the hits to be in one."""
     left = seconds - time.time() % seconds
     if left < 5:
         time.sleep(left)
@@ -83,21 +83,33 @@ def a_window_of_2_s_begins():
     time.sleep(2 - time.time() % 2)
 
 
+def a_user_whose_windows_begin_with_memorys(item, window):
+    """A counter's windows begin at a moment that its key determines, by the key's 64-bit FNV-1a hash."""
+    def phase(user):
+        hashed = 0xCBF29CE484222325
+        for byte in slide_limits.counter(f"LIMITS:{item.key_for(user)}").encode():
+            hashed = (hashed ^ byte) * 0x100000001B3 % 2**64
+        return hashed % window
+
+    return next(user for user in map(str, range(100_000)) if phase(user) < 3)
+
+
 def test_a_counter_weighs_the_window_before_as_in_memory(storage):
     strategy = limits.strategies.SlidingWindowCounterRateLimiter
     ours, theirs = strategy(storage), strategy(MemoryStorage())
     item = RateLimitItemPerSecond(10, 2)
+    user = a_user_whose_windows_begin_with_memorys(item, 2000)
     a_window_of_2_s_begins()
-    assert all(ours.hit(item) and theirs.hit(item) for _ in range(10))
-    assert not ours.hit(item) and not theirs.hit(item)
+    assert all(ours.hit(item, user) and theirs.hit(item, user) for _ in range(10))
+    assert not ours.hit(item, user) and not theirs.hit(item, user)
     a_window_of_2_s_begins()
     passed = [0, 0]
     for _ in range(40):
         # limits rounds the weighed count down first: it lets up to one unit more through.
-        remaining = [limiter.get_window_stats(item).remaining for limiter in (ours, theirs)]
+        remaining = [limiter.get_window_stats(item, user).remaining for limiter in (ours, theirs)]
         assert remaining[1] - remaining[0] in (0, 1, -1), remaining
-        passed[0] += ours.hit(item)
-        passed[1] += theirs.hit(item)
+        passed[0] += ours.hit(item, user)
+        passed[1] += theirs.hit(item, user)
         assert passed[1] - passed[0] in (0, 1, -1), passed
         time.sleep(0.04)
     assert 6 <= passed[0] <= 10
@@ -119,7 +131,6 @@ def test_a_test_and_a_hit_never_differ(storage, strategy):
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_threads_get_exactly_the_limit(storage, strategy):
     limiter, item = strategy(storage), RateLimitItemPerHour(100)
-    away_from_the_end_of_a_window(3600)
     with ThreadPoolExecutor(50) as pool:
         assert sum(pool.map(lambda _: limiter.hit(item), range(300))) == 100
 
@@ -136,7 +147,6 @@ def test_async_strategies(uri):
     async def hits():
         storage = storage_from_string("async+" + uri)
         item = RateLimitItemPerHour(50)
-        away_from_the_end_of_a_window(3600)
         for strategy in ("MovingWindowRateLimiter", "SlidingWindowCounterRateLimiter"):
             limiter = getattr(limits.aio.strategies, strategy)(storage)
             answers = await asyncio.gather(*(limiter.hit(item, "user", cost=2) for _ in range(60)))
@@ -170,7 +180,6 @@ def test_slowapi(uri, serve, strategy):
     def index(request: Request, response: slowapi.extension.Response):
         return "hello"
 
-    away_from_the_end_of_a_window(60)
     url = serve(app)
     three_calls(lambda: httpx.get(url))
 
@@ -187,5 +196,4 @@ def test_flask_limiter(uri, strategy):
     def index():
         return "hello"
 
-    away_from_the_end_of_a_window(60)
     three_calls(lambda: app.test_client().get("/"))

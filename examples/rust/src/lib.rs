@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use axum::extract::Path;
+use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use axum::{Json, Router, routing::get};
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
@@ -26,7 +27,7 @@ fn account_of(api_key: &str) -> Option<&'static str> {
 fn endpoint(path: &str) -> (u64, Option<&'static str>) {
     match path {
         "/search" => (5, None),
-        "/reports/{id}" => (10, Some("LOG 20 1h")),
+        "/reports/{id}" => (10, Some("LOG 2 1h")),
         "/metrics" => (0, None),
         _ => (1, None),
     }
@@ -47,6 +48,11 @@ pub fn rate_limits(
         account: "LOG 100 60s 10000 1d",
         guest: "COUNTER 30 60s BUCKETS 10",
         endpoint,
+        give_back: &[
+            StatusCode::BAD_GATEWAY,
+            StatusCode::SERVICE_UNAVAILABLE,
+            StatusCode::GATEWAY_TIMEOUT,
+        ],
         account_of,
         secret: secret.as_bytes().to_vec(),
         proxies,

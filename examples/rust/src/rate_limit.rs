@@ -4,27 +4,41 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::{HeaderMap, StatusCode, header::CONTENT_TYPE};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use hmac::{Hmac, KeyInit, Mac};
-use redis::{RedisResult, aio::ConnectionManager, cmd};
+use redis::{RedisResult, Value, aio::ConnectionManager, cmd, from_redis_value};
 use serde_json::json;
 use sha2::Sha256;
 
 type Headers = HashMap<String, String>;
-type Answer = (bool, Headers);
 type Judged = (bool, i64, i64, i64, i64);
-type Reported = (bool, i64, i64, i64, i64, Headers);
+
+/// What a request takes of a key, and the limits of that key.
+struct Charge {
+    key: String,
+    limits: &'static str,
+    cost: u64,
+}
+
+#[derive(Default)]
+struct Answer {
+    limited: bool,
+    recorded: bool,
+    headers: Headers,
+}
 
 pub struct RateLimits {
     pub account: &'static str,
     pub guest: &'static str,
-    /// What a call of the path costs (0: never limited), and a limit of the path's own for each client.
+    /// What a call of the path costs (0: never limited), and how often each client may call the path itself.
     pub endpoint: fn(path: &str) -> (u64, Option<&'static str>),
+    /// A request that one of these answers costs nothing: what it needed has failed.
+    pub give_back: &'static [StatusCode],
     pub account_of: fn(api_key: &str) -> Option<&'static str>,
     pub secret: Vec<u8>,
     pub proxies: usize,
@@ -47,20 +61,44 @@ pub async fn rate_limit(
     if cost == 0 {
         return next.run(request).await;
     }
-    let (client, tiers) = limits.client_of(request.headers(), peer);
-    let ask = limits.ask(format!("rate:{{{client}}}"), tiers, path, cost, own);
-    let (limited, headers) = limits.answer_or_pass(ask).await;
-    let headers = HeaderMap::try_from(&headers).unwrap_or_default();
-    if limited {
+    let started = Instant::now();
+    let charges = limits.charges(request.headers(), peer, path, cost, own);
+    let answer = limits.ask_or_pass(&charges).await;
+    let headers = HeaderMap::try_from(&answer.headers).unwrap_or_default();
+    if answer.limited {
         let problem = json!({ "type": "about:blank", "title": "Too Many Requests", "status": 429 });
         let media = [(CONTENT_TYPE, "application/problem+json")];
         let status = StatusCode::TOO_MANY_REQUESTS;
         return (status, headers, media, problem.to_string()).into_response();
     }
-    (headers, next.run(request).await).into_response()
+    let response = next.run(request).await;
+    if answer.recorded && limits.give_back.contains(&response.status()) {
+        limits.give_back(&charges, started).await;
+    }
+    (headers, response).into_response()
 }
 
 impl RateLimits {
+    fn charges(
+        &self,
+        headers: &HeaderMap,
+        peer: SocketAddr,
+        path: &str,
+        cost: u64,
+        own: Option<&'static str>,
+    ) -> Vec<Charge> {
+        let (client, limits) = self.client_of(headers, peer);
+        let key = format!("rate:{{{client}}}"); // braces: in a cluster both keys of a client are on one node
+        let own = own.map(|limits| Charge {
+            key: format!("{key}:{path}"),
+            limits,
+            cost: 1,
+        });
+        let mut charges = vec![Charge { key, limits, cost }];
+        charges.extend(own);
+        charges
+    }
+
     fn client_of(&self, headers: &HeaderMap, peer: SocketAddr) -> (String, &'static str) {
         let api_key = headers.get("x-api-key").and_then(|key| key.to_str().ok());
         if let Some(account) = api_key.and_then(self.account_of) {
@@ -81,76 +119,74 @@ impl RateLimits {
         (format!("ip:{hash}"), self.guest)
     }
 
-    async fn answer_or_pass(&self, ask: impl Future<Output = RedisResult<Answer>>) -> Answer {
-        let error = match tokio::time::timeout(self.timeout, ask).await {
-            Ok(Ok(answer)) => {
+    async fn ask_or_pass(&self, charges: &[Charge]) -> Answer {
+        match self.in_time(self.ask(charges)).await {
+            Ok(answer) => {
                 self.down.store(false, Relaxed);
-                return answer;
+                answer
             }
-            Ok(Err(error)) => error.to_string(),
-            Err(late) => late.to_string(),
-        };
-        self.failed_open.fetch_add(1, Relaxed);
-        if !self.down.swap(true, Relaxed) {
-            tracing::warn!("no request is limited: {error}");
+            Err(error) => {
+                self.failed_open.fetch_add(1, Relaxed);
+                if !self.down.swap(true, Relaxed) {
+                    tracing::warn!("no request is limited: {error}");
+                }
+                Answer::default()
+            }
         }
-        (false, Headers::new())
     }
 
-    async fn ask(
-        &self,
-        key: String, // its braces keep both keys of a client on one node of a cluster
-        limits: &str,
-        path: &str,
-        cost: u64,
-        own: Option<&str>,
-    ) -> RedisResult<Answer> {
+    async fn ask(&self, charges: &[Charge]) -> RedisResult<Answer> {
+        let mut call = cmd("SLIDE.ALL");
+        call.arg(charges.len());
+        for Charge { key, .. } in charges {
+            call.arg(key);
+        }
+        for Charge { limits, cost, .. } in charges {
+            call.arg(limits.split(' ').collect::<Vec<_>>());
+            call.arg("COST").arg(cost);
+        }
+        call.arg("HEADERS");
+        let reply: Vec<Value> = call.query_async(&mut self.redis.clone()).await?;
+        let mut reply = reply.into_iter();
+        let limited = from_redis_value(reply.next().unwrap_or(Value::Nil))?;
+        let headers = from_redis_value(reply.next_back().unwrap_or(Value::Nil))?;
+        let judged: Vec<Judged> = reply.map(from_redis_value).collect::<Result<_, _>>()?;
+        // A call with a wait was over a limit and not recorded, also while slide.enforce is off.
+        let recorded = judged
+            .iter()
+            .all(|&(_, _, _, retry_after, _)| retry_after == 0);
+        Ok(Answer {
+            limited,
+            recorded,
+            headers,
+        })
+    }
+
+    /// Gives back what was recorded at that moment. What cannot be given back expires.
+    async fn give_back(&self, charges: &[Charge], started: Instant) {
+        let age = format!("{}ms", started.elapsed().as_micros().div_ceil(1000));
+        let mut refunds = redis::pipe();
+        for Charge { key, cost, .. } in charges {
+            refunds
+                .cmd("SLIDE.REFUND")
+                .arg(key)
+                .arg(cost)
+                .arg("AGE")
+                .arg(&age)
+                .ignore();
+        }
         let mut redis = self.redis.clone();
-        let (kind, tiers) = limits.split_once(' ').unwrap_or_default();
-        let Some(own) = own else {
-            let options = format!("{tiers} COST {cost} HEADERS");
-            let mut call = cmd(&format!("SLIDE.{kind}"));
-            let call = call.arg(key).arg(words(&options));
-            let reply: Reported = call.query_async(&mut redis).await?;
-            return Ok((reply.0, reply.5));
-        };
-        let (keys, mut calls) = ([&key, &format!("{key}:{path}")], redis::pipe());
-        let clauses = format!("{limits} {own} COST {cost}");
-        calls
-            .cmd("SLIDE.ALL")
-            .arg(2)
-            .arg(&keys)
-            .arg(words(&clauses));
-        // ALL has no HEADERS, and a call that costs nothing tells what it left.
-        for (key, clause) in keys.into_iter().zip([limits, own]) {
-            let options = format!("{clause} COST 0 HEADERS");
-            calls.cmd("SLIDE.PEEK").arg(key).arg(&words(&options)[1..]);
+        if let Err(error) = self.in_time(refunds.query_async::<()>(&mut redis)).await {
+            tracing::warn!("not given back: {error}");
         }
-        type Replies = ((bool, Judged, Judged), Reported, Reported);
-        let ((limited, a, b), peek_a, peek_b): Replies = calls.query_async(&mut redis).await?;
-        let [wait_a, wait_b] = [a.3, b.3].map(|wait| u64::try_from(wait).unwrap_or(u64::MAX)); // -1: never
-        let b_is_worse = if limited { wait_b > wait_a } else { b.2 < a.2 };
-        let mut headers = if b_is_worse {
-            peek_b.5.clone()
-        } else {
-            peek_a.5.clone()
-        };
-        for (name, value) in &mut headers {
-            if name.starts_with("RateLimit") {
-                *value = format!("{}, {}", peek_a.5[name], peek_b.5[name]);
-            }
-        }
-        let wait = wait_a.max(wait_b);
-        if limited && wait < u64::MAX {
-            let seconds = wait.div_ceil(1000).to_string();
-            headers.insert("Retry-After".to_owned(), seconds);
-        }
-        Ok((limited, headers))
     }
-}
 
-fn words(text: &str) -> Vec<&str> {
-    text.split(' ').collect()
+    async fn in_time<T>(&self, call: impl Future<Output = RedisResult<T>>) -> Result<T, String> {
+        match tokio::time::timeout(self.timeout, call).await {
+            Ok(answer) => answer.map_err(|error| error.to_string()),
+            Err(late) => Err(late.to_string()),
+        }
+    }
 }
 
 /// What a subscriber has: one IPv4 address, or the /64 around an IPv6 one.

@@ -1,6 +1,6 @@
 //! The rate limits over real HTTP, against a real server.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use slide_axum_example::rate_limit::network_of;
 use support::{KEY, Redis, Reply, Service, count, until};
@@ -109,11 +109,11 @@ async fn fifty_clients_hold_a_limit_of_the_endpoint_too() {
         check_headers(reply);
         assert_eq!(
             reply.header("RateLimit-Policy").unwrap(),
-            r#""100-per-60s";q=100;w=60, "10000-per-86400s";q=10000;w=86400, "20-per-3600s";q=20;w=3600"#
+            r#""100-per-60s";q=100;w=60, "10000-per-86400s";q=10000;w=86400, "2-per-3600s";q=2;w=3600"#
         );
     }
     for reply in replies.iter().filter(|reply| reply.status == 429) {
-        assert_eq!(reply.header("X-RateLimit-Limit"), Some("20"));
+        assert_eq!(reply.header("X-RateLimit-Limit"), Some("2"));
         let wait: u32 = reply.header("Retry-After").unwrap().parse().unwrap();
         assert!((3590..=3600).contains(&wait), "{wait}");
     }
@@ -125,6 +125,134 @@ async fn fifty_clients_hold_a_limit_of_the_endpoint_too() {
             .header("X-RateLimit-Remaining"),
         Some("79")
     );
+}
+
+/// The seconds from now until the reply's X-RateLimit-Reset.
+fn reset(reply: &Reply) -> f64 {
+    let reset: f64 = reply.header("X-RateLimit-Reset").unwrap().parse().unwrap();
+    reset - UNIX_EPOCH.elapsed().unwrap().as_secs_f64()
+}
+
+#[tokio::test]
+async fn the_headers_are_those_of_both_limits() {
+    let redis = Redis::start().await;
+    let service = Service::start(&redis, 0, |_| ()).await;
+    let first = service.get("/reports/7", KEY).await;
+    check_headers(&first);
+    // Of an admitted call, X-RateLimit-* are those of the key with the fewest units left.
+    assert_eq!(first.header("X-RateLimit-Limit"), Some("2"));
+    assert_eq!(first.header("X-RateLimit-Remaining"), Some("1"));
+    assert_eq!(
+        first.header("RateLimit").unwrap(),
+        r#""100-per-60s";r=90;t=60, "10000-per-86400s";r=9990;t=86400, "2-per-3600s";r=1;t=3600"#
+    );
+    service.storm(1, 18, "/search", KEY).await;
+    // Of a limited call, they are those of the key with the longest wait: here the account's.
+    let refused = service.get("/reports/7", KEY).await;
+    check_headers(&refused);
+    assert_eq!(refused.header("X-RateLimit-Limit"), Some("100"));
+    assert_eq!(refused.header("X-RateLimit-Remaining"), Some("0"));
+    let wait: f64 = refused.header("Retry-After").unwrap().parse().unwrap();
+    assert!(wait <= 60.0, "{wait}");
+    let reset = reset(&refused);
+    assert!((wait - 2.0..=wait + 1.0).contains(&reset), "{wait} {reset}");
+}
+
+async fn refunded(redis: &Redis) -> u64 {
+    let info: String = redis.call(&["INFO", "slide"]).await;
+    let line = info
+        .lines()
+        .find_map(|line| line.strip_prefix("slide_refunded_units:"));
+    line.unwrap().trim().parse().unwrap()
+}
+
+/// The key's entries, each with the time at which it was recorded.
+async fn entries(redis: &Redis, key: &str) -> Vec<(String, f64)> {
+    redis.call(&["ZRANGE", key, "0", "-1", "WITHSCORES"]).await
+}
+
+#[tokio::test]
+async fn a_failed_upstream_costs_nothing() {
+    let redis = Redis::start().await;
+    let service = Service::start(&redis, 0, |limits| {
+        limits.endpoint = |path| match path {
+            "/upstream/report" => (10, Some("LOG 2 1h")),
+            _ => (1, None),
+        }
+    })
+    .await;
+    for status in [502, 503, 504] {
+        let path = format!("/upstream?status={status}");
+        assert_eq!(service.get(&path, KEY).await.status, status);
+        assert_eq!(redis.call::<u64>(&["DBSIZE"]).await, 0);
+    }
+    let report = service.get("/upstream/report?status=502", KEY).await;
+    assert_eq!(report.header("X-RateLimit-Limit"), Some("2"));
+    assert_eq!(redis.call::<u64>(&["DBSIZE"]).await, 0);
+    assert_eq!(refunded(&redis).await, 3 + 10 + 1);
+}
+
+#[tokio::test]
+async fn a_guest_gets_back_what_a_failed_upstream_cost() {
+    let redis = Redis::start().await;
+    let service = Service::start(&redis, 0, |_| ()).await;
+    for path in ["/upstream?status=502", "/upstream?status=200"] {
+        let reply = service.get(path, &[]).await;
+        assert_eq!(reply.header("X-RateLimit-Remaining"), Some("29"));
+    }
+}
+
+#[tokio::test]
+async fn the_answers_of_the_service_itself_are_not_given_back() {
+    let redis = Redis::start().await;
+    let service = Service::start(&redis, 0, |_| ()).await;
+    for status in [200, 404, 500] {
+        service
+            .get(&format!("/upstream?status={status}"), KEY)
+            .await;
+    }
+    let next = service.get("/items", KEY).await;
+    assert_eq!(next.header("X-RateLimit-Remaining"), Some("96"));
+}
+
+#[tokio::test]
+async fn what_is_given_back_is_the_requests_own() {
+    let redis = Redis::start().await;
+    let service = Service::start(&redis, 0, |_| ()).await;
+    let later = async {
+        until(async || entries(&redis, "rate:{key:1}").await.len() == 1).await;
+        // What is more than a second younger is never taken.
+        tokio::time::sleep(Duration::from_millis(1200)).await;
+        service.get("/items", KEY).await;
+        entries(&redis, "rate:{key:1}").await[1].1
+    };
+    let slow = service.get("/upstream?status=502&seconds=2", KEY);
+    let (slow, later) = futures_util::future::join(slow, later).await;
+    assert_eq!(slow.status, 502);
+    let left = entries(&redis, "rate:{key:1}").await;
+    assert_eq!(
+        left.iter().map(|entry| entry.1).collect::<Vec<_>>(),
+        [later]
+    );
+}
+
+#[tokio::test]
+async fn what_was_not_recorded_is_not_given_back() {
+    let redis = Redis::start().await;
+    let service = Service::start(&redis, 0, |limits| limits.account = "LOG 1 60s").await;
+    redis
+        .call::<()>(&["CONFIG", "SET", "slide.enforce", "no"])
+        .await;
+    service.get("/items", KEY).await;
+    let before = entries(&redis, "rate:{key:1}").await;
+    // Over the limit, and let through only because limits are off.
+    let reply = service.get("/upstream?status=502", KEY).await;
+    assert_eq!(
+        (reply.status, reply.header("X-RateLimit-Remaining")),
+        (502, Some("0"))
+    );
+    assert_eq!(entries(&redis, "rate:{key:1}").await, before);
+    assert_eq!(refunded(&redis).await, 0);
 }
 
 #[tokio::test]
@@ -163,6 +291,7 @@ async fn a_retry_after_the_wait_passes() {
     let refused = service.get("/items", KEY).await;
     assert_eq!(refused.status, 429);
     check_headers(&refused);
+    assert!((0.0..=3.0).contains(&reset(&refused)));
     tokio::time::sleep(Duration::from_secs(
         refused.header("Retry-After").unwrap().parse().unwrap(),
     ))

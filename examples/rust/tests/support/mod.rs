@@ -1,5 +1,6 @@
 //! A Redis to start, kill and freeze, a service on a real port, and what it logs.
 
+use std::collections::HashMap;
 use std::io::{Result, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command};
@@ -7,9 +8,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use axum::Router;
+use axum::extract::Query;
+use axum::http::StatusCode;
+use axum::middleware::from_fn_with_state;
+use axum::routing::get;
 use futures_util::future::join_all;
 use reqwest::header::HeaderMap;
-use slide_axum_example::rate_limit::RateLimits;
+use slide_axum_example::rate_limit::{RateLimits, rate_limit};
 use slide_axum_example::{rate_limits, service};
 use tempfile::TempDir;
 use tracing::subscriber::DefaultGuard;
@@ -176,6 +182,19 @@ impl Reply {
     }
 }
 
+/// What answers as it is asked to, and when.
+fn upstream(limits: Arc<RateLimits>) -> Router {
+    let answer = async |Query(asked): Query<HashMap<String, u64>>| {
+        let asked = |name| asked.get(name).copied();
+        tokio::time::sleep(Duration::from_secs(asked("seconds").unwrap_or(0))).await;
+        StatusCode::from_u16(asked("status").unwrap().try_into().unwrap()).unwrap()
+    };
+    Router::new()
+        .route("/upstream", get(answer))
+        .route("/upstream/report", get(answer))
+        .layer(from_fn_with_state(limits, rate_limit))
+}
+
 pub const KEY: &[(&str, &str)] = &[("X-API-Key", "demo-key-1")];
 
 impl Service {
@@ -198,7 +217,8 @@ impl Service {
         let limits = Arc::new(limits);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let app = service(Arc::clone(&limits)).into_make_service_with_connect_info::<SocketAddr>();
+        let app = service(Arc::clone(&limits)).merge(upstream(Arc::clone(&limits)));
+        let app = app.into_make_service_with_connect_info::<SocketAddr>();
         tokio::spawn(async { axum::serve(listener, app).await });
         let service = Self {
             limits,
