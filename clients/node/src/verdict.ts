@@ -99,14 +99,14 @@ function reported(each: Verdict[]): Verdict {
 
 /** RESP3 has maps, RESP2 flat arrays; a client may make a Map, an object or Buffers of them. */
 function readHeaders(reply: unknown): Record<string, string> {
-  if (reply === undefined || reply === null) return {};
+  const headers: Record<string, string> = {};
   if (Array.isArray(reply)) {
-    return Object.fromEntries(
-      reply.flatMap((name, i) => (i % 2 ? [] : [[String(name), String(reply[i + 1])]])),
-    );
+    for (let i = 0; i < reply.length; i += 2) headers[String(reply[i])] = String(reply[i + 1]);
+  } else {
+    const entries = reply instanceof Map ? reply : Object.entries(reply ?? {});
+    for (const [name, value] of entries) headers[String(name)] = String(value);
   }
-  const entries = reply instanceof Map ? [...reply] : Object.entries(reply);
-  return Object.fromEntries(entries.map(([name, value]) => [String(name), String(value)]));
+  return headers;
 }
 
 /** A remembered refusal, as it is `elapsed` ms after its call was sent. */
