@@ -59,16 +59,17 @@ class _Held:
 
     def _renewed(self, verdict: Verdict | None) -> bool:
         """Takes note of a renewal, None if it was an error; returns whether to go on renewing."""
-        if verdict and verdict.admitted:
-            self._taken(verdict)
-        elif verdict is None or verdict.source == "server":
+        refused = verdict is None or (verdict.source == "server" and not verdict.admitted)
+        if refused:
             self._until = 0.0
+        elif verdict is not None and verdict.source == "server":
+            self._taken(verdict)
         if self.lost and not self._reported:
             self._reported = True
             log.warning("the lease %r of %r is lost", self.id, self.key)
             if self._on_lost:
                 self._on_lost()
-        return self._until > 0
+        return not refused
 
 
 class Lease(_Held):

@@ -64,7 +64,7 @@ def _used(verdict: Verdict) -> int:
 
 def _wait(next_unit: Verdict | None, expiry: int) -> float:
     """Seconds until a used unit is free again."""
-    return next_unit.retry_after.total_seconds() if next_unit else float(expiry)
+    return next_unit.retry_after.total_seconds() if next_unit is not None else float(expiry)
 
 
 def _as_one_window(used: int, wait: float, expiry: int) -> tuple[int, float, int, float]:

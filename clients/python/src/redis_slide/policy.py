@@ -146,7 +146,7 @@ class Policy:
         with self._lock:
             now = time.monotonic()
             attempt = Attempt(self, call, now, self._memory.generation)
-            if call.remembers and (refusal := self._memory.get(call.words, now)):
+            if call.remembers and (refusal := self._memory.get(call.words, now)) is not None:
                 self._count("remembered")
                 attempt.settle(refusal)
             elif (outage := self._outage) and now < outage.probe_at:
