@@ -88,7 +88,10 @@ def test_all_takes_from_every_key_or_from_none(slide):
     clauses = {"calls": Log((2, "60s")), b"tokens": Counter([(100, "60s"), (900, "1h")], cost=60, buckets=4)}
     first = slide.all(clauses)
     assert first.admitted
-    assert [(each.key, each.limit, each.remaining) for each in first.each] == [("calls", 2, 1), (b"tokens", 100, 40)]
+    assert [(each.key, each.limit, each.remaining) for each in first.each] == [
+        ("calls", 2, 1),
+        (b"tokens", 100, 40),
+    ]
     assert (first.key, first.remaining) == ("calls", 1)
     assert set(first.headers) == HEADERS
     assert first.headers["RateLimit-Policy"].count(";q=") == 3
@@ -100,7 +103,7 @@ def test_all_takes_from_every_key_or_from_none(slide):
     assert slide.peek("calls", (2, "60s")).remaining == 1
     assert slide.refund(second.each[0], 1) == 0
     assert slide.refund(first.each[0], 1) == 1
-    with pytest.raises(ValueError, match="one of verdict.each"):
+    with pytest.raises(ValueError, match=r"one of verdict\.each"):
         slide.refund(first, 1)
     assert slide.all(clauses, force=True).over
     assert slide.peek("calls", (2, "60s")).remaining == 1

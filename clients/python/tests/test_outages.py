@@ -320,7 +320,9 @@ def test_a_server_out_of_memory(slide_to, own_server, caplog):
 
 
 def test_a_user_who_may_not(slide_to, own_server, caplog):
-    own_server.client.acl_setuser("limiter", enabled=True, passwords=["+secret"], keys=["*"], commands=["+ping", "+hello"])
+    own_server.client.acl_setuser(
+        "limiter", enabled=True, passwords=["+secret"], keys=["*"], commands=["+ping", "+hello"]
+    )
     client = {"username": "limiter", "password": "secret"}
     slide = slide_to(own_server.port, client, timeout="5s")
     assert slide.log("k", WINDOW).source == "unavailable"

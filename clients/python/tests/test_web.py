@@ -127,7 +127,11 @@ def test_a_request_over_the_limit_gets_429(service, server, make):
     web = service(make, server.port)
     first, second, third = (web.get(**{"X-Api-Key": "a"}) for _ in range(3))
     assert (first.status_code, second.status_code, third.status_code) == (200, 200, 429)
-    assert [each.headers.get_list("X-RateLimit-Remaining") for each in (first, second, third)] == [["1"], ["0"], ["0"]]
+    assert [each.headers.get_list("X-RateLimit-Remaining") for each in (first, second, third)] == [
+        ["1"],
+        ["0"],
+        ["0"],
+    ]
     assert first.headers.get_list("X-RateLimit-Limit") == ["2"]
     assert first.headers["RateLimit-Policy"] == '"2-per-60s";q=2;w=60'
     assert "Retry-After" not in first.headers

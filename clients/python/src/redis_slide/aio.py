@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from redis.asyncio import ConnectionPool, Redis
+from redis.asyncio import ConnectionPool, Redis, RedisCluster
 from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import SentinelConnectionPool
@@ -20,6 +20,17 @@ def _observed(work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
     task = asyncio.get_running_loop().create_task(work)
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return task
+
+
+async def _within(task: "asyncio.Task[Any]", seconds: float) -> Any:
+    # asyncio.wait does not wait for what it gives up, as asyncio.wait_for does.
+    await asyncio.wait({task}, timeout=seconds)
+    for _ in range(3):  # a loop that was busy with other work has the reply in its buffer
+        if not task.done():
+            await asyncio.sleep(0)
+    if not task.done():
+        raise TimeoutError("no answer within the time limit")
+    return task.result()
 
 
 class _Bounded(AbstractConnection):
@@ -61,16 +72,9 @@ class AsyncTransport:
             self._pool = ConnectionPool(connection_class=bounded, **settings)
 
     async def execute(self, words: tuple[Word, ...]) -> Any:
-        # asyncio.wait does not wait for what it gives up, as asyncio.wait_for does.
         task = _observed(self._execute(words))
         try:
-            await asyncio.wait({task}, timeout=self._timeout)
-            for _ in range(3):  # a loop that was busy with other work has the reply in its buffer
-                if not task.done():
-                    await asyncio.sleep(0)
-            if not task.done():
-                raise TimeoutError("no answer within the time limit")
-            return task.result()
+            return await _within(task, self._timeout)
         finally:
             task.cancel()
 
@@ -90,3 +94,21 @@ class AsyncTransport:
 
     async def close(self) -> None:
         await self._pool.disconnect()
+
+
+class AsyncClusterTransport:
+    """Sends each call by a task, which goes on with it when the call has ended: see transport.py."""
+
+    def __init__(self, client: RedisCluster, timeout: float, connections: int) -> None:
+        self._client, self._timeout = client, timeout
+        self._places = asyncio.Semaphore(connections)
+
+    async def execute(self, words: tuple[Word, ...]) -> Any:
+        return await _within(_observed(self._execute(words)), self._timeout)
+
+    async def _execute(self, words: tuple[Word, ...]) -> Any:
+        async with self._places:
+            return await self._client.execute_command(*words)
+
+    async def close(self) -> None:
+        """The client is the caller's to close."""

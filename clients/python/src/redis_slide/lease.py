@@ -44,7 +44,7 @@ class _Held:
 
     @property
     def lost(self) -> bool:
-        """Whether the server may have given the place to another: it said so, or was silent for a whole ttl.
+        """Whether the place may be another's: the server said so, or was silent for a whole ttl.
 
         Also true if the server did not answer at the start, and the policy let the caller in without a place.
         """
@@ -57,19 +57,20 @@ class _Held:
         if verdict.source == "server":
             self._until, self._reported = verdict.sent + self._seconds, False
 
-    def _renewed(self, verdict: Verdict | None) -> bool:
-        """Takes note of a renewal, None if it was an error; returns whether to go on renewing."""
-        refused = verdict is None or (verdict.source == "server" and not verdict.admitted)
-        if refused:
+    def _renewed(self, verdict: Verdict | None) -> None:
+        """Takes note of a renewal; None if it was an error.
+
+        Renewing goes on after a refusal: the work goes on too, so it takes the next place that is free.
+        """
+        if verdict is None or (verdict.source == "server" and not verdict.admitted):
             self._until = 0.0
-        elif verdict is not None and verdict.source == "server":
+        elif verdict.admitted:
             self._taken(verdict)
         if self.lost and not self._reported:
             self._reported = True
             log.warning("the lease %r of %r is lost", self.id, self.key)
             if self._on_lost:
                 self._on_lost()
-        return not refused
 
 
 class Lease(_Held):
@@ -92,12 +93,11 @@ class Lease(_Held):
         return self
 
     def _renew(self) -> None:
-        goes_on = True
-        while goes_on and not self._left.wait(self._seconds / 3):
+        while not self._left.wait(self._seconds / 3):
             try:
-                goes_on = self._renewed(self._slide.place(self.key, self.limit, self.ttl, self.id))
+                self._renewed(self._slide.place(self.key, self.limit, self.ttl, self.id))
             except SlideError:
-                goes_on = self._renewed(None)
+                self._renewed(None)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -121,12 +121,11 @@ class AsyncLease(_Held):
         return self
 
     async def _renew(self) -> None:
-        goes_on = True
-        while goes_on and not await self._is_left_within(self._seconds / 3):
+        while not await self._is_left_within(self._seconds / 3):
             try:
-                goes_on = self._renewed(await self._slide.place(self.key, self.limit, self.ttl, self.id))
+                self._renewed(await self._slide.place(self.key, self.limit, self.ttl, self.id))
             except SlideError:
-                goes_on = self._renewed(None)
+                self._renewed(None)
 
     async def _is_left_within(self, seconds: float) -> bool:
         with contextlib.suppress(asyncio.TimeoutError):

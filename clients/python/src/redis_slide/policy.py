@@ -9,7 +9,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
-from redis.exceptions import ResponseError
+from redis.exceptions import RedisClusterException, ResponseError
 
 from redis_slide.calls import Call, Word
 from redis_slide.verdict import Key, Verdict
@@ -106,6 +106,8 @@ def _as_bytes(key: Key) -> bytes:
 def is_of_the_caller(error: Exception) -> bool:
     """Whether an error is the server's answer to a wrong call, and not an outage."""
     message = str(error)
+    if isinstance(error, RedisClusterException):
+        return "same key slot" in message
     # Subclasses of redis-py stand for codes such as OOM and READONLY.
     if type(error) is not ResponseError or _NO_MODULE.match(message):
         return False

@@ -8,12 +8,12 @@ import redis
 import redis.asyncio
 
 from redis_slide import calls
-from redis_slide.aio import AsyncTransport
+from redis_slide.aio import AsyncClusterTransport, AsyncTransport
 from redis_slide.calls import Call, Clause, Counter, Log, Place, Tiers
 from redis_slide.durations import Duration
 from redis_slide.lease import AsyncLease, Lease
 from redis_slide.policy import Policy, Stats
-from redis_slide.transport import Transport
+from redis_slide.transport import ClusterTransport, Transport
 from redis_slide.verdict import Key, Verdict
 
 V = TypeVar("V", covariant=True)
@@ -84,15 +84,15 @@ class Slide(_Commands[Verdict, int]):
     """Rate limits by slide, for threads.
 
     `client` says where the server is and how to log in; the connections are Slide's own, at most
-    `connections` of them. No call takes longer than `timeout`; one that has no answer by then is admitted
-    (`on_failure="open"`) or refused ("closed"). Error replies to wrong calls are raised as SlideError,
-    or follow `on_failure` too (`raise_errors=False`). At most `remember` refusals are remembered until their
-    retry_after has passed; 0 switches that off.
+    `connections` of them (a RedisCluster uses its own, and must have a socket_timeout). No call takes longer
+    than `timeout`; one that has no answer by then is admitted (`on_failure="open"`) or refused ("closed").
+    Error replies to wrong calls are raised as SlideError, or follow `on_failure` too (`raise_errors=False`).
+    At most `remember` refusals are remembered until their retry_after has passed; 0 switches that off.
     """
 
     def __init__(
         self,
-        client: redis.Redis,
+        client: redis.Redis | redis.RedisCluster,
         *,
         timeout: Duration = "50ms",
         on_failure: Literal["open", "closed"] = "open",
@@ -102,7 +102,11 @@ class Slide(_Commands[Verdict, int]):
     ) -> None:
         seconds = calls.seconds_of("timeout", timeout)
         self._policy = Policy(timeout=seconds, on_failure=on_failure, raise_errors=raise_errors, remember=remember)
-        self._transport = Transport(client, seconds, connections)
+        self._transport = (
+            ClusterTransport(client, seconds, connections)
+            if isinstance(client, redis.RedisCluster)
+            else Transport(client, seconds, connections)
+        )
 
     def _ask(self, call: Call[calls.T]) -> calls.T:
         attempt = self._policy.begin(call)
@@ -149,7 +153,7 @@ class AsyncSlide(_Commands[Awaitable[Verdict], Awaitable[int]]):
 
     def __init__(
         self,
-        client: redis.asyncio.Redis,
+        client: redis.asyncio.Redis | redis.asyncio.RedisCluster,
         *,
         timeout: Duration = "50ms",
         on_failure: Literal["open", "closed"] = "open",
@@ -159,7 +163,11 @@ class AsyncSlide(_Commands[Awaitable[Verdict], Awaitable[int]]):
     ) -> None:
         seconds = calls.seconds_of("timeout", timeout)
         self._policy = Policy(timeout=seconds, on_failure=on_failure, raise_errors=raise_errors, remember=remember)
-        self._transport = AsyncTransport(client, seconds, connections)
+        self._transport = (
+            AsyncClusterTransport(client, seconds, connections)
+            if isinstance(client, redis.asyncio.RedisCluster)
+            else AsyncTransport(client, seconds, connections)
+        )
 
     async def _ask(self, call: Call[calls.T]) -> calls.T:
         attempt = self._policy.begin(call)

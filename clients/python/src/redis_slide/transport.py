@@ -7,7 +7,7 @@ import time
 from concurrent.futures import Future, wait
 from typing import Any, Final
 
-from redis import ConnectionPool, Redis
+from redis import ConnectionPool, Redis, RedisCluster
 from redis.backoff import NoBackoff
 from redis.connection import AbstractConnection
 from redis.exceptions import ResponseError, TimeoutError
@@ -169,3 +169,36 @@ class Transport:
 
     def close(self) -> None:
         self._pool.disconnect()
+
+
+class ClusterTransport:
+    """Sends each call by a thread, which goes on with it when the call has ended.
+
+    A cluster's client chooses connections, asks again and looks for nodes by itself, and is bounded by
+    no more than its own timeouts.
+    """
+
+    def __init__(self, client: RedisCluster, timeout: float, connections: int) -> None:
+        self._client, self._timeout = client, timeout
+        self._places = threading.BoundedSemaphore(connections)
+
+    def execute(self, words: tuple[Word, ...]) -> Any:
+        ends = time.monotonic() + self._timeout
+        if not self._places.acquire(timeout=self._timeout):
+            raise TimeoutError("no connection was free within the time limit")
+        future: Future[Any] = Future()
+        threading.Thread(target=self._execute, args=(words, future), daemon=True).start()
+        if not wait([future], ends - time.monotonic()).done:
+            raise TimeoutError("no answer within the time limit")
+        return future.result()
+
+    def _execute(self, words: tuple[Word, ...], future: Future[Any]) -> None:
+        try:
+            future.set_result(self._client.execute_command(*words))
+        except BaseException as error:
+            future.set_exception(error)
+        finally:
+            self._places.release()
+
+    def close(self) -> None:
+        """The client is the caller's to close."""
