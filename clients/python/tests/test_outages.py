@@ -126,6 +126,18 @@ def test_a_host_that_never_answers_a_connection(slide_to):
             each.close()
 
 
+def test_closing_in_an_outage_leaves_nothing_behind(own_server, caplog):
+    async def calls():
+        slide = AsyncSlide(redis.asyncio.Redis(port=own_server.port, protocol=3))
+        with frozen(own_server):
+            await asyncio.gather(*(slide.log("k", WINDOW) for _ in range(20)))
+            await slide.close()
+            assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(calls())
+    assert [record.name for record in caplog.records] == ["redis_slide"]
+
+
 def test_a_server_without_the_module(slide_to, bare_server, caplog):
     slide = slide_to(bare_server.port)
     fails(slide)

@@ -15,11 +15,28 @@ from redis_slide.calls import Word
 from redis_slide.transport import private_settings
 
 
-def _observed(work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
-    """A task of which it is known that nobody may be left to hear how it ended."""
-    task = asyncio.get_running_loop().create_task(work)
-    task.add_done_callback(lambda done: done.cancelled() or done.exception())
-    return task
+class _Tasks:
+    """Tasks that may outlive the call that began them."""
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Task[Any]] = set()
+
+    def start(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
+        task = asyncio.get_running_loop().create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: "asyncio.Task[Any]") -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            task.exception()  # nobody else may be left to take note of it
+
+    async def end(self) -> None:
+        running = tuple(self._running)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
 
 
 async def _within(task: "asyncio.Task[Any]", seconds: float) -> Any:
@@ -36,6 +53,7 @@ async def _within(task: "asyncio.Task[Any]", seconds: float) -> Any:
 class _Bounded(AbstractConnection):
     """Comes before the client's own class of connection."""
 
+    _tasks: _Tasks
     _connecting: "asyncio.Task[None] | None" = None
 
     async def connect(self) -> None:
@@ -45,7 +63,7 @@ class _Bounded(AbstractConnection):
         if self._connecting is None:
             if self.is_connected:
                 return
-            self._connecting = _observed(super().connect())  # type: ignore[no-untyped-call]
+            self._connecting = self._tasks.start(super().connect())  # type: ignore[no-untyped-call]
         await asyncio.shield(self._connecting)
         self._connecting = None
 
@@ -56,8 +74,9 @@ class AsyncTransport:
     def __init__(self, client: Redis, timeout: float, connections: int) -> None:
         self._timeout = timeout
         self._places = asyncio.Semaphore(connections)
+        self._tasks = _Tasks()
         theirs = client.connection_pool
-        bounded = type("BoundedConnection", (_Bounded, theirs.connection_class), {})
+        bounded = type("BoundedConnection", (_Bounded, theirs.connection_class), {"_tasks": self._tasks})
         settings = private_settings(theirs, Retry(NoBackoff(), 0))
         self._pool: ConnectionPool
         if isinstance(theirs, SentinelConnectionPool):
@@ -72,7 +91,7 @@ class AsyncTransport:
             self._pool = ConnectionPool(connection_class=bounded, **settings)
 
     async def execute(self, words: tuple[Word, ...]) -> Any:
-        task = _observed(self._execute(words))
+        task = self._tasks.start(self._execute(words))
         try:
             return await _within(task, self._timeout)
         finally:
@@ -93,6 +112,7 @@ class AsyncTransport:
                 await self._pool.release(connection)
 
     async def close(self) -> None:
+        await self._tasks.end()
         await self._pool.disconnect()
 
 
@@ -102,9 +122,10 @@ class AsyncClusterTransport:
     def __init__(self, client: RedisCluster, timeout: float, connections: int) -> None:
         self._client, self._timeout = client, timeout
         self._places = asyncio.Semaphore(connections)
+        self._tasks = _Tasks()
 
     async def execute(self, words: tuple[Word, ...]) -> Any:
-        return await _within(_observed(self._execute(words)), self._timeout)
+        return await _within(self._tasks.start(self._execute(words)), self._timeout)
 
     async def _execute(self, words: tuple[Word, ...]) -> Any:
         async with self._places:
@@ -112,3 +133,4 @@ class AsyncClusterTransport:
 
     async def close(self) -> None:
         """The client is the caller's to close."""
+        await self._tasks.end()
