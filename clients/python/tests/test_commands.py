@@ -64,12 +64,14 @@ def test_a_refund_of_a_verdict_takes_its_own_units_and_no_others(slide):
     window = (10, "1500ms")
     verdict = slide.log("k", window, cost=3)
     assert slide.refund(verdict, 2) == 2
-    assert slide.refund(verdict, 2) == 1
+    assert slide.refund(verdict) == 1
     time.sleep(1.6)
     assert slide.log("k", window).admitted  # somebody else, more than a second later
     assert slide.refund(verdict, 1) == 0
     assert slide.peek("k", window).remaining == 9
     assert slide.refund("k", 5) == 1
+    with pytest.raises(TypeError, match="units must be an int"):
+        slide.refund("k")
 
 
 def test_what_was_not_recorded_is_not_refunded(slide, server):
@@ -82,6 +84,14 @@ def test_what_was_not_recorded_is_not_refunded(slide, server):
     forced = slide.log("k", (1, "60s"), force=True)
     assert forced.over
     assert slide.refund(forced, 1) == 1
+
+
+def test_places_are_peeked_at_and_a_reset_forgets(slide):
+    assert slide.peek("jobs", (1, "1s"), lease=True).admitted
+    slide.place("jobs", 1, "30s", "a")
+    assert not slide.peek("jobs", (1, "1s"), lease=True).admitted
+    assert slide.reset("jobs") == 1
+    assert slide.peek("jobs", (1, "1s"), lease=True).admitted
 
 
 def test_all_takes_from_every_key_or_from_none(slide):
@@ -102,7 +112,8 @@ def test_all_takes_from_every_key_or_from_none(slide):
     assert (second.key, second.retry_after) == (b"tokens", second.each[1].retry_after)
     assert slide.peek("calls", (2, "60s")).remaining == 1
     assert slide.refund(second.each[0], 1) == 0
-    assert slide.refund(first.each[0], 1) == 1
+    assert (first.each[0].recorded, first.each[1].recorded) == (1, 60)
+    assert slide.refund(first.each[0]) == 1
     with pytest.raises(ValueError, match=r"one of verdict\.each"):
         slide.refund(first, 1)
     assert slide.all(clauses, force=True).over
@@ -177,11 +188,14 @@ def test_an_error_reply_is_raised(slide, server, caplog):
 
 
 @pytest.mark.parametrize(("on_failure", "admitted"), [("open", True), ("closed", False)])
-def test_an_error_reply_can_follow_the_policy(slide_to, server, on_failure, admitted):
+def test_an_error_reply_can_follow_the_policy(slide_to, server, caplog, on_failure, admitted):
     slide = slide_to(server.port, raise_errors=False, on_failure=on_failure, **EASY)
-    verdict = slide.log("k", (-3, "60s"))
-    assert (verdict.admitted, verdict.source) == (admitted, "unavailable")
-    assert slide.stats() == Stats(1, 0, 0, 0, 0, errors=1, outages=0)
+    for _ in range(3):
+        verdict = slide.log("k", (-3, "60s"))
+        assert (verdict.admitted, verdict.source) == (admitted, "unavailable")
+    assert slide.stats() == Stats(3, 0, 0, 0, 0, errors=3, outages=0)
+    assert len(caplog.records) == 1
+    assert "limit must be an integer" in caplog.records[0].getMessage()
 
 
 def test_stats_add_up(slide_to, server):

@@ -102,23 +102,38 @@ def clause_words(clause: Clause) -> list[Word]:
     return words
 
 
+def cost_of(clause: Clause) -> int:
+    """The units that a refund can give back; a place is not given back by units."""
+    return 0 if isinstance(clause, Place) else clause.cost
+
+
 def _absent(key: Key, limit: str | bytes, admitted: bool, sent: float) -> Verdict:
     return read.unavailable(key, int(limit), sent, admitted=admitted)
 
 
 def one(command: str, key: Key, clause: Clause, *, force: bool = False) -> Call[Verdict]:
-    """SLIDE.LOG, SLIDE.COUNTER, SLIDE.LEASE or SLIDE.PEEK."""
+    """SLIDE.LOG, SLIDE.COUNTER, SLIDE.LEASE, or SLIDE.PEEK of a log or a counter."""
     words = clause_words(clause)
-    lease, peek = isinstance(clause, Place), command == "SLIDE.PEEK"
-    options = [*(["FORCE"] if force else []), *([] if lease else ["HEADERS"])]
-    records = not (lease or peek)
+    cost = 0 if command == "SLIDE.PEEK" else cost_of(clause)
+    options = [*(["FORCE"] if force else []), *([] if isinstance(clause, Place) else ["HEADERS"])]
     return Call(
         words=(command, name_of("key", key), *words, *options),
         keys=(key,),
-        read=partial(read.of_one, key, records=records, force=force),
+        read=partial(read.of_one, key, cost=cost, force=force),
         absent=partial(_absent, key, words[0]),
-        remembers=records and not force,
+        remembers=command in ("SLIDE.LOG", "SLIDE.COUNTER") and not force,
         forgets=force,
+    )
+
+
+def peek_lease(key: Key, tiers: Tiers) -> Call[Verdict]:
+    """SLIDE.PEEK of leases, which takes no options."""
+    words = tier_words(tiers)
+    return Call(
+        words=("SLIDE.PEEK", name_of("key", key), *words),
+        keys=(key,),
+        read=partial(read.of_one, key, cost=0),
+        absent=partial(_absent, key, words[0]),
     )
 
 
@@ -133,7 +148,8 @@ def every(clauses: Mapping[Key, Clause], *, force: bool = False) -> Call[Verdict
         if type(clause) not in kinds:
             raise TypeError(f"a clause must be a Log, a Counter or a Place, got {clause!r}")
         words += [kinds[type(clause)], *clause_words(clause)]
-    records = tuple(not isinstance(clause, Place) for clause in clauses.values())
+    costs = tuple(cost_of(clause) for clause in clauses.values())
+    leases = any(isinstance(clause, Place) for clause in clauses.values())
 
     def absent(admitted: bool, sent: float) -> Verdict:
         each = tuple(_absent(key, clause_words(clause)[0], admitted, sent) for key, clause in clauses.items())
@@ -142,9 +158,9 @@ def every(clauses: Mapping[Key, Clause], *, force: bool = False) -> Call[Verdict
     return Call(
         words=("SLIDE.ALL", str(len(keys)), *keys, *words, *(["FORCE"] if force else []), "HEADERS"),
         keys=keys,
-        read=partial(read.of_all, keys, records=records, force=force),
+        read=partial(read.of_all, keys, costs=costs, force=force),
         absent=absent,
-        remembers=all(records) and not force,
+        remembers=not (leases or force),
         forgets=force,
     )
 
@@ -159,13 +175,15 @@ def _count(command: Word, key: Key, *words: Word) -> Call[int]:
     )
 
 
-def refund(of: Verdict | Key, units: int) -> Call[int] | None:
+def refund(of: Verdict | Key, units: int | None) -> Call[int] | None:
     """SLIDE.REFUND. Of a verdict: the units of that very call, by their age; None if there are none."""
-    words: list[Word] = [integer("units", units)]
     if not isinstance(of, Verdict):
-        return _count("SLIDE.REFUND", of, *words)
+        if units is None:
+            raise TypeError("units must be an int: only a verdict knows how many there are")
+        return _count("SLIDE.REFUND", of, integer("units", units))
     if of.each:
         raise ValueError("a refund is for one key: give it one of verdict.each")
+    words: list[Word] = [integer("units", of.recorded if units is None else units)]
     if not of.recorded:
         return None
     age = timedelta(milliseconds=math.ceil((time.monotonic() - of.sent) * 1000))
@@ -176,9 +194,8 @@ def release(key: Key, ids: tuple[Key, ...]) -> Call[int]:
     return _count("SLIDE.RELEASE", key, *(name_of("id", each) for each in ids))
 
 
-def delete(keys: tuple[Key, ...]) -> Call[int]:
-    """DEL, for storages that can be cleared."""
-    return Call(("DEL", *keys), keys, read=lambda reply, _: int(reply), absent=lambda *_: 0, forgets=True)
+def reset(key: Key) -> Call[int]:
+    return _count("DEL", key)
 
 
 def seconds_of(name: str, value: Duration) -> float:

@@ -13,7 +13,6 @@ import redis
 import redis.asyncio
 from limits.errors import ConfigurationError
 
-from redis_slide import calls
 from redis_slide.policy import SlideError
 from redis_slide.slide import AsyncSlide, Slide
 from redis_slide.verdict import Verdict
@@ -105,10 +104,10 @@ class SlideStorage(_Common, sync.Storage, sync.MovingWindowSupport, sync.Sliding
         return used, _wait(self.slide.peek(key, (used, _window(expiry))) if used else None, expiry)
 
     def clear(self, key: str) -> None:
-        self.slide.number(calls.delete((self.log(key),)))
+        self.slide.reset(self.log(key))
 
     def clear_sliding_window(self, key: str, expiry: int) -> None:
-        self.slide.number(calls.delete((self.counter(key),)))
+        self.slide.reset(self.counter(key))
 
     def check(self) -> bool:
         return self.slide.peek(self.log("check"), (1, "1s")).source == "server"
@@ -155,10 +154,10 @@ class AsyncSlideStorage(_Common, aio.Storage, aio.MovingWindowSupport, aio.Slidi
         return used, _wait(await self.slide.peek(key, (used, _window(expiry))) if used else None, expiry)
 
     async def clear(self, key: str) -> None:
-        await self.slide.number(calls.delete((self.log(key),)))
+        await self.slide.reset(self.log(key))
 
     async def clear_sliding_window(self, key: str, expiry: int) -> None:
-        await self.slide.number(calls.delete((self.counter(key),)))
+        await self.slide.reset(self.counter(key))
 
     async def check(self) -> bool:
         return (await self.slide.peek(self.log("check"), (1, "1s"))).source == "server"

@@ -22,6 +22,8 @@ PROBE_EVERY: Final = 0.1
 """Seconds between two calls that try whether an outage is over."""
 REMEMBER_AT_MOST: Final = 60.0
 """Seconds after which a refusal is asked for again, so that what an operator changes is soon seen."""
+ERROR_LINE_EVERY: Final = 60.0
+"""Seconds between two lines in the log about error replies that are not raised."""
 
 # redis-py has cut the code ERR off; other codes in capitals say that the server cannot serve the call.
 _CODE: Final = re.compile(r"(?:ERR )?([A-Z]{2,}) ")
@@ -136,6 +138,7 @@ class Policy:
         self._raise_errors = raise_errors
         self._memory = Memory(remember)
         self._outage: Outage | None = None
+        self._next_error_line = 0.0
         self._lock = threading.Lock()
         self._counts = dict.fromkeys(Stats._fields, 0)
 
@@ -185,6 +188,9 @@ class Policy:
                 self._count("errors")
                 if self._raise_errors:
                     raise SlideError(str(error)) from error
+                if attempt.sent >= self._next_error_line:
+                    self._next_error_line = attempt.sent + ERROR_LINE_EVERY
+                    log.error("a call is wrong, and follows the policy: %s", error)
                 attempt.settle(attempt.call.absent(self.opens, attempt.sent))
                 return
             now = time.monotonic()

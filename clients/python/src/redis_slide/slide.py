@@ -52,17 +52,35 @@ class _Commands(ABC, Generic[V, N]):
         clause = Counter(tiers, cost, buckets, strict)
         return self.decide(calls.one("SLIDE.COUNTER", key, clause, force=force))
 
-    def peek(self, key: Key, tiers: Tiers, cost: int = 1, buckets: int | None = None, strict: bool = False) -> V:
-        """The verdict that a call would get, without recording it."""
+    def peek(
+        self,
+        key: Key,
+        tiers: Tiers,
+        cost: int = 1,
+        buckets: int | None = None,
+        strict: bool = False,
+        lease: bool = False,
+    ) -> V:
+        """The verdict that a call would get, without recording it.
+
+        With `lease`, that on a place: `tiers` is its limit and any window, and there are no options.
+        """
+        if lease:
+            return self.decide(calls.peek_lease(key, tiers))
         return self.decide(calls.one("SLIDE.PEEK", key, Counter(tiers, cost, buckets, strict)))
 
-    def refund(self, of: Verdict | Key, units: int) -> N:
+    def refund(self, of: Verdict | Key, units: int | None = None) -> N:
         """Gives units back, and returns how many were taken back.
 
-        Of a verdict: the units that very call has recorded, by its age; nothing if it recorded none (it was
-        over a limit, or the server did not answer). Of a key: the units recorded last, whoever's they are.
+        Of a verdict: the units that very call has recorded, by its age, all of them unless `units` is given;
+        nothing if it recorded none (it was over a limit, or the server did not answer). Of a key: the units
+        recorded last, whoever's they are.
         """
         return self.number(calls.refund(of, units))
+
+    def reset(self, key: Key) -> N:
+        """Deletes a key: all that is recorded there is forgotten. Returns how many keys there were, 0 or 1."""
+        return self.number(calls.reset(key))
 
     def release(self, key: Key, *ids: Key) -> N:
         """Ends leases by their ids, and returns how many were live."""

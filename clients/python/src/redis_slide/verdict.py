@@ -41,8 +41,8 @@ class Verdict:
     """`server`; `remembered`: an earlier refusal still holds; `unavailable`: there was no answer in time."""
     sent: float = field(repr=False)
     """When the call was sent, in seconds of time.monotonic()."""
-    recorded: bool = field(repr=False)
-    """Whether the call's units were recorded, so that a refund can give them back."""
+    recorded: int = field(repr=False)
+    """The units that the call recorded, and a refund can give back."""
     each: tuple["Verdict", ...] = field(default=(), repr=False)
 
     def __bool__(self) -> bool:
@@ -66,7 +66,7 @@ class Verdict:
             reset_after=max(timedelta(0), self.reset_after - passed),
             headers=headers,
             source="remembered",
-            recorded=False,
+            recorded=0,
             each=tuple(verdict.later(seconds) for verdict in self.each),
         )
 
@@ -86,7 +86,7 @@ def _text(value: str | bytes) -> str:
     return value if isinstance(value, str) else value.decode()
 
 
-def of_one(key: Key, reply: Any, sent: float, *, records: bool, force: bool = False) -> Verdict:
+def of_one(key: Key, reply: Any, sent: float, *, cost: int, force: bool = False) -> Verdict:
     """The verdict in a reply of five integers, and of a map of headers where those were asked for."""
     limited, limit, remaining, retry_after, reset_after = (int(number) for number in reply[:5])
     over = retry_after != 0
@@ -101,28 +101,25 @@ def of_one(key: Key, reply: Any, sent: float, *, records: bool, force: bool = Fa
         headers=headers_of(reply[5]) if len(reply) > 5 else {},
         source="server",
         sent=sent,
-        recorded=records and (force or not over),
+        recorded=cost if force or not over else 0,
     )
 
 
-def of_all(keys: tuple[Key, ...], reply: Any, sent: float, *, records: tuple[bool, ...], force: bool) -> Verdict:
+def of_all(keys: tuple[Key, ...], reply: Any, sent: float, *, costs: tuple[int, ...], force: bool) -> Verdict:
     """The verdict in a reply of SLIDE.ALL."""
     limited, *fives, headers = reply
     each = [
-        of_one(key, five, sent, records=recorded, force=True)
-        for key, five, recorded in zip(keys, fives, records, strict=True)
+        of_one(key, five, sent, cost=cost, force=True) for key, five, cost in zip(keys, fives, costs, strict=True)
     ]
     over = any(verdict.over for verdict in each)
     if over and not force:
-        each = [replace(verdict, recorded=False) for verdict in each]
+        each = [replace(verdict, recorded=0) for verdict in each]
     worst = (
         max(each, key=lambda verdict: verdict.retry_after)
         if over
         else min(each, key=lambda verdict: verdict.remaining)
     )
-    return replace(
-        worst, admitted=int(limited) == 0, headers=headers_of(headers), recorded=False, each=tuple(each)
-    )
+    return replace(worst, admitted=int(limited) == 0, headers=headers_of(headers), recorded=0, each=tuple(each))
 
 
 def unavailable(key: Key, limit: int, sent: float, *, admitted: bool) -> Verdict:
@@ -139,5 +136,5 @@ def unavailable(key: Key, limit: int, sent: float, *, admitted: bool) -> Verdict
         headers={},
         source="unavailable",
         sent=sent,
-        recorded=False,
+        recorded=0,
     )
