@@ -75,8 +75,9 @@ test-examples: ## Run the tests of examples/python, examples/node and examples/r
 	@$(MAKE) --no-print-directory build
 	@scripts/test-examples
 
-lint: ## Check formatting and run clippy; warnings are errors
+lint: ## Check links and formatting, and run clippy; warnings are errors
 	@scripts/need-rust fmt clippy
+	@scripts/check-links
 	cargo fmt --check
 	cargo fmt --check --manifest-path tests/fuzz/Cargo.toml
 	cargo clippy --all-targets --locked -- -D warnings

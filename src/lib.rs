@@ -77,7 +77,7 @@ fn register(loading: Loading<'_>) -> Result<(), String> {
 fn info(ctx: &InfoContext, _for_crash_report: bool) -> RedisResult<()> {
     let mut section = ctx.builder().add_section("stats");
     for (name, count) in STATS.named() {
-        section = section.field(name, count.to_string())?;
+        section = section.field(&name, count.to_string())?;
     }
     section.build_section()?.build_info()?;
     Ok(())

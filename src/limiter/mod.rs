@@ -1,6 +1,6 @@
 //! The algorithms: no server, no clock, no `unsafe`.
 //!
-//! Each reads through a small trait ([`log::LogStore`], [`counter::CounterStore`],
+//! Each reads through a small trait ([`log::SortedSet`], [`counter::CounterStore`],
 //! [`lease::LeaseStore`]), judges, and only then writes, so that a caller can judge several keys before
 //! it writes any.
 

@@ -120,9 +120,6 @@ impl Timestamp {
     /// The latest time that a sorted-set score holds exactly, 2^53 - 1.
     pub const MAX: Self = Self((1 << 53) - 1);
 
-    /// Before every other.
-    pub const MIN: Self = Self(i64::MIN);
-
     /// A score that is a whole number of milliseconds, not before the epoch.
     #[expect(
         clippy::cast_possible_truncation,
@@ -134,6 +131,12 @@ impl Timestamp {
         let in_range = (0.0..=Self::MAX.0 as f64).contains(&score);
         let ms = score as i64;
         (in_range && ms as f64 == score).then_some(Self(ms))
+    }
+
+    /// This time as a score. Times that are written are below 2^53 and therefore exact.
+    #[expect(clippy::cast_precision_loss, reason = "below 2^53")]
+    pub fn as_score(self) -> f64 {
+        self.0 as f64
     }
 
     /// The point `ms` after the epoch.

@@ -19,6 +19,7 @@ mod healing;
 mod histories;
 mod key;
 mod leases;
+mod leases_in_all;
 mod log;
 mod moving;
 mod promises;
