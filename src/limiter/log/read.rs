@@ -77,7 +77,7 @@ impl<T: AsRef<[u8]>> Unpacked<T> {
 /// Reads members whole, the newest first, while `more` asks for another one.
 ///
 /// # Errors
-/// As for [`newest`]; also where an entry is not earlier than the one after it.
+/// As for [`newest`]; also where a member reaches into the one after it.
 pub fn unpack_newest<S: SortedSet>(
     set: &mut S,
     mut more: impl FnMut(&Unpacked<S::Text>) -> bool,
@@ -94,7 +94,7 @@ pub fn unpack_newest<S: SortedSet>(
                 if later
                     .entries
                     .first()
-                    .is_some_and(|later| newest.time < later.time) => {}
+                    .is_some_and(|later| newest.time <= later.time) => {}
             _ => return Err(Foreign::Log),
         }
         let goes_on = more(&member);

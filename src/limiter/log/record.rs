@@ -29,11 +29,16 @@ pub fn record<S: SortedSet>(
     recorded: u64,
     expired: Timestamp,
 ) {
+    // How many calls there were, if all cost the same.
+    let calls = entry.total / recorded.max(1);
     let tidies = match merged {
-        // Where all calls cost the same, one in so many.
-        Some(_) => (entry.cost / recorded.max(1)).is_multiple_of(TIDY_EVERY as u64),
-        // A refund after each call can keep the length where it is, but not the time.
-        None => (set.len() + 1).is_multiple_of(TIDY_EVERY) || is_drawn(entry.time),
+        Some(_) => calls.is_multiple_of(TIDY_EVERY as u64),
+        None => {
+            (set.len() + 1).is_multiple_of(TIDY_EVERY)
+                || calls.is_multiple_of(2 * TIDY_EVERY as u64)
+                // A refund after each call keeps both where they are, but not the time.
+                || is_drawn(entry.time)
+        }
     };
     let text = set.text(&entry.member());
     if tidies

@@ -1,6 +1,7 @@
 //! Writing the newest members of a log anew, because costs of their entries have changed.
 
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
 use super::entry::Entry;
 use super::member::{fitting, spell};
@@ -9,6 +10,9 @@ use super::read::{Unpacked, unpack_before};
 use super::set::SortedSet;
 use crate::limiter::Foreign;
 use crate::limiter::units::Timestamp;
+
+/// More of the newest members than this are removed by a range, which takes fewer bytes.
+const MOST_NAMED: usize = 16;
 
 /// Gives the entries of the newest members, given newest first, other costs: `costs` has all of
 /// these entries, the oldest first, each with its new cost. Those that cost nothing go.
@@ -49,7 +53,7 @@ pub fn rewrite<S: SortedSet>(
             }
         }
         groups.push(kept);
-        old.push(member.text);
+        old.push(Old::of(member));
     }
     groups.retain(|group| !group.is_empty());
     if groups.is_empty()
@@ -57,8 +61,8 @@ pub fn rewrite<S: SortedSet>(
     {
         // It becomes the newest member, which is never packed.
         if below.entries.len() > 1 {
-            groups.push(below.entries);
-            old.push(below.text);
+            groups.push(below.entries.clone());
+            old.insert(0, Old::of(below));
         }
     }
     if let Some(last) = groups.last_mut()
@@ -67,7 +71,7 @@ pub fn rewrite<S: SortedSet>(
     {
         groups.push(vec![newest]);
     }
-    let large = old.iter().any(|text| is_large(text.as_ref()));
+    let large = old.iter().any(|old| is_large(old.text.as_ref()));
     write(
         set,
         &groups,
@@ -77,9 +81,30 @@ pub fn rewrite<S: SortedSet>(
     Ok(())
 }
 
-/// Adds members for the groups of entries, then removes the old ones. A new member can equal an old
-/// one, and is then moved to its new score.
-fn write<S: SortedSet>(set: &mut S, groups: &[Vec<Entry>], mut old: Vec<S::Text>, bytes: usize) {
+/// A member that goes.
+struct Old<T> {
+    time: Timestamp,
+    text: T,
+}
+
+impl<T> Old<T> {
+    fn of(member: Unpacked<T>) -> Self {
+        let newest = member.entries.last();
+        Self {
+            time: newest.map_or(Timestamp::MAX, |newest| newest.time),
+            text: member.text,
+        }
+    }
+}
+
+/// Adds members for the groups of entries, then removes the old ones, which are the newest. All are
+/// given oldest first. A new member can equal an old one, and is then moved to its new score.
+fn write<S: SortedSet>(
+    set: &mut S,
+    groups: &[Vec<Entry>],
+    mut old: Vec<Old<S::Text>>,
+    bytes: usize,
+) {
     let mut new = Vec::<(Timestamp, S::Text)>::new();
     for group in groups {
         let mut rest = group.as_slice();
@@ -92,11 +117,23 @@ fn write<S: SortedSet>(set: &mut S, groups: &[Vec<Entry>], mut old: Vec<S::Text>
     }
     let equal = new.iter().map(|(_, new)| new.as_ref());
     let equal = equal.collect::<BTreeSet<_>>();
-    old.retain(|old| !equal.contains(old.as_ref()));
+    old.retain(|old| !equal.contains(old.text.as_ref()));
+    let oldest = old.first().map(|oldest| oldest.time);
+    let newest_kept = new.last().map(|new| new.0).or(oldest);
+    let first_later = newest_kept.map_or(0, |kept| old.partition_point(|old| old.time <= kept));
+    let mut later = old.split_off(first_later);
+    if later.len() <= MOST_NAMED {
+        old.append(&mut later);
+    }
+    let texts = |old: Vec<Old<S::Text>>| old.into_iter().map(|old| old.text).collect::<Vec<_>>();
     if !new.is_empty() {
         set.add(&new);
     }
     if !old.is_empty() {
-        set.remove(&old);
+        set.remove(&texts(old));
+    }
+    if let (Some(kept), false) = (newest_kept, later.is_empty()) {
+        let range = (Bound::Excluded(kept.as_score()), Bound::Unbounded);
+        set.remove_range(range, &texts(later));
     }
 }
