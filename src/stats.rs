@@ -93,10 +93,10 @@ stats! {
     refunded_units: Count,
     /// Live leases that `SLIDE.RELEASE` ended.
     released: Count,
-    /// Error replies.
-    errors: Count,
     /// Entries of logs that were packed with others into one member.
     packed_entries: Count,
+    /// Error replies.
+    errors: Count,
     /// Expired members removed from logs.
     trimmed_entries: Count,
     /// Keys whose dates lay too far in the future.

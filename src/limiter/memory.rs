@@ -326,10 +326,13 @@ impl LeaseMemory {
 impl LeaseStore for LeaseMemory {
     fn earliest_first(
         &mut self,
-        time: Timestamp,
+        time: Option<Timestamp>,
         visit: impl FnMut(Lease) -> bool,
     ) -> Result<(), Foreign> {
-        self.show(self.leases.iter().filter(|lease| lease.end > time), visit);
+        self.show(
+            self.leases.iter().filter(|lease| Some(lease.end) > time),
+            visit,
+        );
         Ok(())
     }
 

@@ -120,9 +120,6 @@ impl Timestamp {
     /// The latest time that a sorted-set score holds exactly, 2^53 - 1.
     pub const MAX: Self = Self((1 << 53) - 1);
 
-    /// Before every other.
-    pub const MIN: Self = Self(i64::MIN);
-
     /// A score that is a whole number of milliseconds, not before the epoch.
     #[expect(
         clippy::cast_possible_truncation,

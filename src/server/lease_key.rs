@@ -40,10 +40,14 @@ impl<'k, 'a> LeaseKey<'k, 'a> {
 impl LeaseStore for LeaseKey<'_, '_> {
     fn earliest_first(
         &mut self,
-        time: Timestamp,
+        time: Option<Timestamp>,
         mut visit: impl FnMut(Lease) -> bool,
     ) -> Result<(), Foreign> {
-        let Some(mut cursor) = Cursor::first(self.key, time.as_score(), f64::INFINITY) else {
+        let cursor = match time {
+            Some(time) => Cursor::first(self.key, time.as_score(), f64::INFINITY),
+            None => Cursor::oldest(self.key),
+        };
+        let Some(mut cursor) = cursor else {
             return Ok(());
         };
         while let Some(lease) = cursor.lease()?
@@ -116,8 +120,8 @@ impl LeaseStore for LeaseKey<'_, '_> {
         let mut ended = Vec::new();
         if let Some(mut cursor) = Cursor::first(self.key, f64::NEG_INFINITY, now.as_score()) {
             while ended.len() < most
-                && let Some((_, member)) = cursor.element()
-                && LeaseId::parse(member.bytes()).is_some()
+                && let Some((end, member)) = cursor.element()
+                && Lease::parse(end, member.bytes()).is_some()
             {
                 ended.push(member);
                 if !cursor.advance() {

@@ -46,9 +46,12 @@ impl Both {
             self.log.clone().refuse(now, questions[1]),
         ];
         let over = refused.iter().any(|reply| reply.limited == 1);
-        let answer = |oracle: &mut Oracle, question| match !over || force {
-            true => oracle.ask(now, question),
-            false => oracle.refuse(now, question),
+        let answer = |oracle: &mut Oracle, question| {
+            if over && !force {
+                oracle.refuse(now, question)
+            } else {
+                oracle.ask(now, question)
+            }
         };
         let expected = [
             answer(&mut self.leases, questions[0]),

@@ -113,7 +113,7 @@ impl<'a, S: LeaseStore> LeaseCall<'a, S> {
     /// How many leases are live, of which `latest` ends last.
     fn count_live(&mut self, latest: Timestamp) -> Result<usize, Foreign> {
         let (now, mut ended, mut reached) = (self.now, 0, false);
-        self.store.earliest_first(Timestamp::MIN, |lease| {
+        self.store.earliest_first(None, |lease| {
             reached = lease.end > now;
             ended += usize::from(!reached);
             !reached && ended < WALK
@@ -127,7 +127,8 @@ impl<'a, S: LeaseStore> LeaseCall<'a, S> {
 
     fn find_misdated(&mut self) -> Result<Vec<LeaseId>, Foreign> {
         let mut misdated = Vec::new();
-        self.store.earliest_first(self.latest_possible(), |lease| {
+        let after = Some(self.latest_possible());
+        self.store.earliest_first(after, |lease| {
             misdated.push(lease.id);
             misdated.len() < MOST_HEALED
         })?;
@@ -209,7 +210,7 @@ impl<'a, S: LeaseStore> LeaseCall<'a, S> {
             return Ok(None);
         }
         let (mut passed, mut last) = (0, self.now);
-        self.store.earliest_first(self.now, |lease| {
+        self.store.earliest_first(Some(self.now), |lease| {
             passed += 1;
             last = lease.end;
             passed < rank.min(WALK)

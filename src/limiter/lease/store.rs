@@ -27,13 +27,14 @@ impl Lease {
 ///
 /// Every write is done and propagated at once; none can fail.
 pub trait LeaseStore {
-    /// Shows the leases that end after `time`, the first to end first, until `visit` returns false.
+    /// Shows all leases, or those that end after `time`, the first to end first, until `visit` returns
+    /// false.
     ///
     /// # Errors
     /// [`Foreign`] when what stands there was not written as a lease.
     fn earliest_first(
         &mut self,
-        time: Timestamp,
+        time: Option<Timestamp>,
         visit: impl FnMut(Lease) -> bool,
     ) -> Result<(), Foreign>;
 

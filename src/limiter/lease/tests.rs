@@ -252,7 +252,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(800))]
     #[test]
     fn every_reply_equals_the_oracles_in_bursts(start in starts(), steps in bursts()) {
         agrees_with_the_oracle(start, &steps)?;
