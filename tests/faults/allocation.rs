@@ -83,10 +83,10 @@ fn calls_on_a_huge_log_take_little() {
     );
 
     // The newest thousand are gone, and it takes from the oldest of the thousand before: all of these
-    // are spelled again, twice.
+    // are spelled again.
     let age = now(&mut con) - time + 1990;
     let words = format!("SLIDE.REFUND log 9 AGE {age}ms");
-    let taken = assert_grows_by(&mut con, &words, &line(&words), 2000 * KIB + LEEWAY);
+    let taken = assert_grows_by(&mut con, &words, &line(&words), 1000 * KIB + LEEWAY);
     assert_eq!(taken.expect("a number"), Value::Int(9));
 }
 
@@ -147,7 +147,7 @@ fn a_call_on_all_keys_that_it_may_have_takes_room_for_each() {
     const KEYS: i64 = 64;
     const TIERS: i64 = 16;
     /// Buckets, the words of the headers, and what is written and propagated.
-    const EACH: i64 = 4 * KIB;
+    const EACH: i64 = 2 * KIB;
     let server = Server::start();
     let mut con = server.connect();
     let mut all = cmd("SLIDE.ALL");

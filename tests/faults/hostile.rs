@@ -146,7 +146,12 @@ fn errors_change_nothing(con: &mut Connection, numbers: &mut Numbers, tally: &mu
 }
 
 /// Good and bad commands in any order. What their keys hold is asked just before each.
-fn mixed_commands_are_answered(con: &mut Connection, numbers: &mut Numbers, tally: &mut Tally) {
+fn mixed_commands_are_answered(
+    con: &mut Connection,
+    enforced: bool,
+    numbers: &mut Numbers,
+    tally: &mut Tally,
+) {
     let lines: Vec<(Line, Vec<Vec<u8>>)> = std::iter::repeat_with(|| line(numbers))
         .filter_map(|line| keys_that_stay(&line).map(|keys| (line, keys)))
         .take(BATCH)
@@ -165,7 +170,7 @@ fn mixed_commands_are_answered(con: &mut Connection, numbers: &mut Numbers, tall
         tally.add(&result);
         let of_key = |key: &[u8]| types.iter().find(|known| known.0 == key).unwrap().1;
         match (expected(line, of_key), result) {
-            (Expected::Reply(request), Ok(value)) => check_reply(line, &request, &value),
+            (Expected::Reply(request), Ok(value)) => check_reply(line, &request, enforced, &value),
             (Expected::Error(refusal), Err(error)) => {
                 check_error(line, &refusal, &error_text(&error));
             }
@@ -220,13 +225,16 @@ fn holds(
     })
 }
 
-/// Bad commands alone, then good and bad ones together.
+/// Bad commands alone, then good and bad ones together, also in a dry run.
 pub fn round(con: &mut Connection, seed: u64, tally: &mut Tally) {
     println!("hostile commands, SLIDE_SEED={seed}");
     let mut numbers = Numbers::new(seed);
     set_up(con);
     errors_change_nothing(con, &mut numbers, tally);
-    mixed_commands_are_answered(con, &mut numbers, tally);
+    mixed_commands_are_answered(con, true, &mut numbers, tally);
+    run::<()>(con, "CONFIG", &["SET", "slide.enforce", "no"]);
+    mixed_commands_are_answered(con, false, &mut numbers, tally);
+    run::<()>(con, "CONFIG", &["SET", "slide.enforce", "yes"]);
 }
 
 #[test]

@@ -154,9 +154,10 @@ pub fn check_error(line: &Line, refusal: &Refusal, error: &str) {
     assert!(told, "{}: {refusal:?}, but got {error}", show(line));
 }
 
-/// Checks that a good command's reply is possible at all.
+/// Checks that a good command's reply is possible at all. In a dry run only the first integer of those
+/// over their limit is another, and nobody is told to come back later.
 #[track_caller]
-pub fn check_reply(line: &Line, request: &Request, reply: &Value) {
+pub fn check_reply(line: &Line, request: &Request, enforced: bool, reply: &Value) {
     let (clauses, headers) = match request {
         Request::Refund { units, .. } => return check_count(line, *units, reply),
         Request::Release { ids, .. } => return check_count(line, ids.len() as u64, reply),
@@ -175,7 +176,7 @@ pub fn check_reply(line: &Line, request: &Request, reply: &Value) {
     };
     assert_eq!(replies.len(), clauses.len(), "{}", show(line));
     for (clause, reply) in clauses.iter().zip(&replies) {
-        check_five(line, &clause.asks, *reply);
+        check_five(line, &clause.asks, enforced, *reply);
     }
     let limited = replies.iter().any(|reply| reply.limited == 1);
     assert_eq!(integers[0], Value::Int(limited.into()), "{}", show(line));
@@ -201,7 +202,7 @@ fn check_count(line: &Line, most: u64, reply: &Value) {
     assert!(possible, "{}: {reply:?}", show(line));
 }
 
-fn check_five(line: &Line, asks: &Asks, reply: Reply) {
+fn check_five(line: &Line, asks: &Asks, enforced: bool, reply: Reply) {
     let int = |number: u64| i64::try_from(number).expect("less than 2^53");
     let (limits, never, longest): (Vec<u64>, bool, u64) = match asks {
         // A peek may be of leases.
@@ -213,13 +214,15 @@ fn check_five(line: &Line, asks: &Asks, reply: Reply) {
         Asks::Lease { limit, .. } => (vec![*limit], *limit == 0, 0),
     };
     let longest = int(longest.max(LONGEST_TTL));
-    let waits = match (reply.limited, reply.retry_after) {
-        (0, wait) => wait == 0,
-        (1, -1) => never,
-        (1, wait) => !never && (1..=longest).contains(&wait),
-        _ => false,
+    let over = reply.retry_after != 0;
+    let waits = match reply.retry_after {
+        -1 => never,
+        // Who holds a place keeps it, even if there is none any more.
+        0 => !never || matches!(asks, Asks::Lease { .. }),
+        wait => !never && (1..=longest).contains(&wait),
     };
     let possible = waits
+        && reply.limited == i64::from(over && enforced)
         && limits.into_iter().any(|limit| int(limit) == reply.limit)
         && (0..=reply.limit).contains(&reply.remaining)
         && (0..=longest).contains(&reply.reset_after);
