@@ -19,8 +19,9 @@ const KEYS: usize = 100;
 /// Calls on each key that are counted.
 const SWEEPS: u64 = 128;
 
-/// Calls on each key before them: a log is then in its steady state.
-const WARMING: u64 = 320;
+/// Calls on each key before them, and those of a log, which then is in its steady state.
+const WARMING: u64 = 2;
+const WARMING_OF_LOG: u64 = 320;
 
 const TICK_MS: i64 = 50;
 
@@ -42,6 +43,8 @@ pub struct Counting {
     expected: Expected,
     /// Entries of the log that a key is from the start.
     entries: u64,
+    /// Calls on each key that are not counted.
+    warming: u64,
     /// The commands of a call.
     lines: fn(&str) -> Vec<String>,
 }
@@ -52,11 +55,12 @@ const PLAIN: Counting = Counting {
     prefix: "int",
     expected: Expected::Admitted,
     entries: 0,
+    warming: WARMING,
     lines: |key| vec![format!("INCR {key}")],
 };
 
 /// In this order: a counter is full before a call on it is limited.
-pub static COUNTED: [Counting; 11] = [
+pub static COUNTED: [Counting; 12] = [
     PLAIN,
     Counting {
         name: "HINCRBY",
@@ -102,6 +106,7 @@ pub static COUNTED: [Counting; 11] = [
         name: "LOG admitted",
         peer: Some("ZADD and ZREM"),
         prefix: "log",
+        warming: WARMING_OF_LOG,
         lines: |key| vec![format!("SLIDE.LOG {key} {ENDLESS} {WINDOW_MS}ms")],
         ..PLAIN
     },
@@ -120,16 +125,31 @@ pub static COUNTED: [Counting; 11] = [
         expected: Expected::Limited,
         entries: LIVE,
         lines: |key| vec![format!("SLIDE.PEEK {key} {LIVE} 1d")],
+        ..PLAIN
     },
     Counting {
         name: "ALL",
         peer: Some("ZADD and ZREM"),
         prefix: "all",
+        warming: WARMING_OF_LOG,
         lines: |key| {
             let window = WINDOW_MS;
             vec![format!(
                 "SLIDE.ALL 2 {key} c{key} LOG {ENDLESS} {window}ms COUNTER {ENDLESS} 3650d"
             )]
+        },
+        ..PLAIN
+    },
+    Counting {
+        name: "LEASE and RELEASE",
+        peer: Some("ZADD and ZREM"),
+        prefix: "lea",
+        expected: Expected::NoVerdict,
+        lines: |key| {
+            vec![
+                format!("SLIDE.LEASE {key} 100 1h a-lease"),
+                format!("SLIDE.RELEASE {key} a-lease"),
+            ]
         },
         ..PLAIN
     },
@@ -153,7 +173,7 @@ impl Counting {
             .flat_map(|key| log_lines(key, self.entries, start, 1));
         counted.host.run(&filled.collect());
         let batch: Batch = keys.iter().flat_map(|key| (self.lines)(key)).collect();
-        counted.sweep(&batch, WARMING, TICK_MS, self.expected);
+        counted.sweep(&batch, self.warming, TICK_MS, self.expected);
         counted.instructions()?;
         counted.sweep(&batch, SWEEPS, TICK_MS, self.expected);
         let Instructions { all, own } = counted.instructions()?;
