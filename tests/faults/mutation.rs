@@ -8,7 +8,7 @@ mod step;
 use redis::{Connection, cmd, pipe};
 
 use crate::support::oracle::Shape;
-use crate::support::random::{Numbers, effort, seeds};
+use crate::support::random::{Numbers, assert_telling, effort, seeds};
 use crate::support::{Server, add_tiers, bucket, info_number, now, run};
 use change::{changed, flips};
 pub use content::Kind;
@@ -166,6 +166,10 @@ fn change_stored_data(kind: Kind) {
     // A single round need not meet every kind.
     if seeds.len() > 1 {
         assert!(tally.least(kind) > 10, "{tally:?}");
+    }
+    if kind == Kind::Log {
+        let packed = info_number(&mut con, "slide", "slide_packed_entries");
+        assert_telling(packed > 0, "no log had packed members");
     }
     assert_eq!(info_number(&mut con, "slide", "slide_panics"), 0);
     run::<()>(&mut con, "FLUSHALL", &[]);

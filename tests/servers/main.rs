@@ -24,6 +24,7 @@ mod leases;
 mod loading;
 mod log;
 mod memory;
+mod packing;
 mod peek;
 mod persistence;
 mod refund;

@@ -150,9 +150,9 @@ proptest! {
             play(&mut store, now, &tiers(&[(1_000_000, window)]), CLASSIC, Cost::ONE, false);
             for field in before.keys().filter(|field| !store.fields.contains_key(*field)) {
                 let layout = BucketLayout::parse(field).unwrap();
-                let mut counted = CounterMemory { fields: before.clone(), ..Default::default() };
+                let counted = CounterMemory { fields: before.clone(), ..Default::default() };
                 let tiers = tiers(&[(0, layout.window().get())]);
-                prop_assert!(!is_over(&mut counted, now, &tiers, CLASSIC, cost(0)), "{layout:?} counts");
+                prop_assert!(!is_over(&counted, now, &tiers, CLASSIC, cost(0)), "{layout:?} counts");
             }
         }
         let most = usize::try_from(2 * longest).unwrap();

@@ -131,16 +131,12 @@ impl Iterator for Entries<'_> {
             Some(_) if self.earlier.is_empty() => return None,
             Some(later) => take_before(&mut self.earlier, later),
         };
-        match entry {
-            Some(entry) => {
-                self.later = Some(entry);
-                Some(Ok(entry))
-            }
-            None => {
-                self.earlier = &[];
-                Some(Err(Foreign::Log))
-            }
-        }
+        let Some(entry) = entry else {
+            self.earlier = &[];
+            return Some(Err(Foreign::Log));
+        };
+        self.later = Some(entry);
+        Some(Ok(entry))
     }
 }
 

@@ -14,7 +14,7 @@
 
 mod call;
 mod entry;
-mod member;
+pub mod member;
 mod moment;
 mod number;
 mod packing;

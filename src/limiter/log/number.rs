@@ -17,7 +17,11 @@ const VALUES: [u8; 256] = {
     let mut values = [NONE; 256];
     let mut value = 0;
     while value < CHARACTERS.len() {
-        #[expect(clippy::cast_possible_truncation, reason = "there are 64")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::indexing_slicing,
+            reason = "there are 64, and the compiler runs this"
+        )]
         {
             values[CHARACTERS[value] as usize] = value as u8;
         }

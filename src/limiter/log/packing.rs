@@ -21,7 +21,7 @@ const MANY_PACKED: usize = 20;
 const PASSED_OVER: usize = 16;
 
 /// The same in a large set: fewer and longer members take less memory and fewer bytes on the wire.
-const PASSED_OVER_LARGE: usize = 32;
+const PASSED_OVER_LARGE: usize = 40;
 
 /// How many members back the oldest single one is looked for; what lies further is searched.
 const REACH: usize = 128;

@@ -11,6 +11,7 @@ use crate::limiter::units::{Millis, Timestamp};
 const WALK: usize = 4;
 
 /// What a member says of the sum that is searched for.
+#[derive(Clone, Copy)]
 enum Reached {
     /// The sum through this entry, its newest, is too small.
     After(Entry),

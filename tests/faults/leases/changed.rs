@@ -6,7 +6,7 @@ use super::change::Content;
 use crate::support::oracle::stored::{self, place};
 use crate::support::oracle::{Lease, Take};
 use crate::support::random::{Numbers, assert_telling, effort, seeds};
-use crate::support::{Reply, Server, error_text, info_number, now, reply_of, run};
+use crate::support::{Reply, Server, error_text, info_number, now, reply_of};
 
 const KEY: &str = "changed";
 const FOREIGN: &str = "ERR key holds a sorted set that SLIDE.LEASE did not write";
@@ -158,18 +158,23 @@ fn reads_foreign(step: &Step, members: &[(Vec<u8>, f64)], before: i64) -> bool {
         || (walks && members.iter().take(walked).any(|other| !is_lease(other)))
 }
 
-fn content(con: &mut Connection) -> Vec<(Vec<u8>, f64)> {
-    run(con, "ZRANGE", &[KEY, "0", "-1", "WITHSCORES"])
-}
-
-fn run_step(con: &mut Connection, step: &Step) -> Answer {
-    match step.command().query::<Value>(con) {
+/// Runs a step, and reads what is left. Nothing expires in between: some leases end at once.
+fn run_step(con: &mut Connection, step: &Step) -> (Answer, Vec<(Vec<u8>, f64)>) {
+    let mut both = pipe();
+    both.atomic().ignore_errors();
+    both.add_command(step.command());
+    both.cmd("ZRANGE").arg(KEY).arg(&["0", "-1", "WITHSCORES"]);
+    let results: Vec<redis::RedisResult<Value>> = both.query(con).expect("answers");
+    let [answer, left]: [_; 2] = results.try_into().expect("two answers");
+    let answer = match answer {
         Ok(Value::Int(released)) => Answer::Released(released.unsigned_abs()),
         Ok(five) => Answer::Five(reply_of(
             &redis::from_redis_value::<Vec<i64>>(five).unwrap(),
         )),
         Err(error) => Answer::Error(error_text(&error)),
-    }
+    };
+    let left = redis::from_redis_value(left.expect("a sorted set")).expect("members");
+    (answer, left)
 }
 
 fn check(con: &mut Connection, changed: &Content, step: &Step, tally: &mut Tally) {
@@ -185,9 +190,8 @@ fn check(con: &mut Connection, changed: &Content, step: &Step, tally: &mut Tally
         return;
     }
     let before = now(con);
-    let answer = run_step(con, step);
+    let (answer, left) = run_step(con, step);
     let after = now(con);
-    let left = content(con);
     if let Some(places) = stored::places(&members) {
         let leases = Lease::holding(&places);
         let holds = |now| {

@@ -186,13 +186,7 @@ impl Content {
     fn answer_of_log(&self) -> Answer {
         let members = self.members();
         if let Some(entries) = stored::log(&members) {
-            let oracle = Oracle::Log(Log::holding(&entries));
-            // Some entries share a member, which this version of the module need not read.
-            return if entries.len() > members.len() {
-                Answer::OfOrForeign(oracle)
-            } else {
-                Answer::Of(oracle)
-            };
+            return Answer::Of(Oracle::Log(Log::holding(&entries)));
         }
         if self.newest_is_entry() {
             Answer::PossibleOrForeign

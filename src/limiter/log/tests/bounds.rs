@@ -142,7 +142,7 @@ fn what_has_expired_goes_however_calls_are_recorded() {
         ("of all costs", 16, |_, _| {}),
     ];
     for (way, within, and_then) in ways {
-        let (mut set, now) = unpacked(1_767_323_045_000, &[(1, 1); 3_000]);
+        let (mut set, now) = unpacked(1_767_323_045_000, &vec![(1, 1); 3_000]);
         let start = now + 5_000;
         let mut calls_since = 0;
         let mut left = 3_000;

@@ -121,7 +121,7 @@ fn trimming_stops_at_a_member_with_a_live_entry() {
 fn a_refund_takes_from_1000_entries_at_most() {
     for packing in [true, false] {
         let tiers = tiers(&[(1 << 40, 1_000_000)]);
-        let (mut set, _) = unpacked(0, &[(1, 2); 1_500]);
+        let (mut set, _) = unpacked(0, &vec![(1, 2); 1_500]);
         if packing {
             set = LogMemory::default();
             for now in 0..1_500 {

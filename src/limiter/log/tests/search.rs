@@ -19,7 +19,7 @@ fn a_long_log_is_searched_to_the_exact_entry() {
         play(&mut packed, now * 7, &tiers, Cost::ONE, false);
     }
     assert!(packed.ordered.len() < 2_000);
-    let (single, now) = unpacked(0, &[(7, 1); 100_000]);
+    let (single, now) = unpacked(0, &vec![(7, 1); 100_000]);
     for mut set in [packed, single] {
         for excess in [1, 2, 4, 5, 6, 50, 70, 1_000, 54_321, 99_999, 100_000] {
             let time = Timestamp::from_millis(now);
