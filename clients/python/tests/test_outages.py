@@ -176,6 +176,14 @@ def test_a_line_that_is_slow_to_connect_is_an_outage_for_a_while_only(slide_to, 
     until(lambda: slide.log("k", WINDOW).source == "server")
 
 
+def test_a_long_timeout_is_waited_for(slide_to, server, proxy):
+    slow = proxy(server.port)
+    slide = slide_to(slow.port, timeout="10s")
+    slide.log("k", WINDOW)
+    slow.delay = 2.5
+    assert slide.log("k", WINDOW).source == "server"
+
+
 def test_a_late_reply_is_never_taken_for_that_of_the_next_call(slide_to, server, proxy):
     slow = proxy(server.port)
     slide = slide_to(slow.port, timeout="100ms")
@@ -305,15 +313,16 @@ def test_a_cancelled_probe_does_not_end_the_probing(own_server):
     asyncio.run(calls())
 
 
-def test_a_busy_event_loop_is_no_outage(server):
+def test_a_busy_event_loop_is_no_outage(server, proxy):
     async def calls():
-        slide = AsyncSlide(redis.asyncio.Redis(port=server.port), timeout="300ms")
-        await slide.log("k", WINDOW)
+        slow = proxy(server.port)
+        slide = AsyncSlide(redis.asyncio.Redis(port=slow.port), timeout="400ms")
+        while (await slide.log("k", WINDOW)).source != "server":
+            pass
+        slow.delay = 0.2
         call = asyncio.create_task(slide.log("k", WINDOW))
-        for _ in range(3):
-            await asyncio.sleep(0)
-        await asyncio.sleep(0.0001)
-        time.sleep(0.4)  # blocks the loop for longer than a call may take
+        await asyncio.sleep(0.1)
+        time.sleep(0.6)  # the reply comes while the loop is blocked, for longer than a call may take
         verdict = await call
         await slide.close()
         return verdict.source

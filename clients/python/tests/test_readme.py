@@ -33,10 +33,15 @@ def at_6379(server, monkeypatch):
 def test_the_quick_start(at_6379, server, capsys):
     assert len(BLOCKS[0].splitlines()) <= 10
     server.client.execute_command("SLIDE.LOG", "user:42", 100, "60s", "COST", 99)
-    exec(compile(BLOCKS[0], "README.md", "exec"), {})
-    assert capsys.readouterr().out.startswith("{'X-RateLimit-Limit': '100', 'X-RateLimit-Remaining': '0'")
-    exec(compile(BLOCKS[0], "README.md", "exec"), {})
-    assert capsys.readouterr().out.startswith("try again in 0:00:")
+    printed = []
+    while not (printed and printed[-1].startswith("try again in 0:00:")):
+        assert len(printed) < 100
+        exec(compile(BLOCKS[0], "README.md", "exec"), {})
+        printed.append(capsys.readouterr().out)
+    # A busy machine may be late for the 50 ms of a call; such a call passes, without headers.
+    answered = [each for each in printed[:-1] if each != "{}\n"]
+    assert len(answered) <= 1
+    assert all(each.startswith("{'X-RateLimit-Limit': '100', 'X-RateLimit-Remaining': '0'") for each in answered)
 
 
 def test_the_middlewares(server):

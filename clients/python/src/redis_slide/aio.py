@@ -42,9 +42,6 @@ class _Tasks:
 async def _within(task: "asyncio.Task[Any]", seconds: float) -> Any:
     # asyncio.wait does not wait for what it gives up, as asyncio.wait_for does.
     await asyncio.wait({task}, timeout=seconds)
-    for _ in range(3):  # a loop that was busy with other work has the reply in its buffer
-        if not task.done():
-            await asyncio.sleep(0)
     if not task.done():
         raise TimeoutError("no answer within the time limit")
     return task.result()
@@ -77,7 +74,7 @@ class AsyncTransport:
         self._tasks = _Tasks()
         theirs = client.connection_pool
         bounded = type("BoundedConnection", (_Bounded, theirs.connection_class), {"_tasks": self._tasks})
-        settings = private_settings(theirs, Retry(NoBackoff(), 0))
+        settings = private_settings(theirs, Retry(NoBackoff(), 0), timeout)
         self._pool: ConnectionPool
         if isinstance(theirs, SentinelConnectionPool):
             self._pool = SentinelConnectionPool(

@@ -16,8 +16,8 @@ from redis.sentinel import SentinelConnectionPool
 
 from redis_slide.calls import Word
 
-CONNECT_SECONDS: Final = 1.0
-"""Seconds for a step of making a connection, which goes on in the background when its call has ended."""
+STEP_SECONDS: Final = 1.0
+"""Seconds for each step of making a connection, which goes on in the background when its call has ended."""
 
 
 class _Deadline(threading.local):
@@ -93,7 +93,7 @@ class _Bounded(AbstractConnection):
         connecting.result()
 
     def _connect_now(self, future: Future[None]) -> None:
-        _deadline.at = time.monotonic() + CONNECT_SECONDS
+        _deadline.at = time.monotonic() + (self.socket_connect_timeout or STEP_SECONDS)
         try:
             super().connect()  # type: ignore[no-untyped-call]
         except BaseException as error:
@@ -106,7 +106,7 @@ class _Bounded(AbstractConnection):
         return _Socket(super()._connect())  # type: ignore[no-untyped-call,safe-super]
 
 
-def private_settings(pool: Any, retry: Any) -> dict[str, Any]:
+def private_settings(pool: Any, retry: Any, timeout: float) -> dict[str, Any]:
     """What a pool of our own takes over from the client's: all but what waits, retries or waits longer."""
     settings = {
         name: value
@@ -118,10 +118,11 @@ def private_settings(pool: Any, retry: Any) -> dict[str, Any]:
         from redis.maint_notifications import MaintNotificationsConfig
 
         settings["maint_notifications_config"] = MaintNotificationsConfig(enabled=False)
+    step = max(STEP_SECONDS, 2 * timeout)  # never earlier than the deadline of a call
     return settings | {
         "retry": retry,
-        "socket_timeout": CONNECT_SECONDS,
-        "socket_connect_timeout": CONNECT_SECONDS,
+        "socket_timeout": step,
+        "socket_connect_timeout": step,
         "health_check_interval": 0,
         "decode_responses": True,
     }
@@ -135,7 +136,7 @@ class Transport:
         self._places = threading.BoundedSemaphore(connections)
         theirs = client.connection_pool
         bounded = type("BoundedConnection", (_Bounded, theirs.connection_class), {})
-        settings = private_settings(theirs, Retry(NoBackoff(), 0))
+        settings = private_settings(theirs, Retry(NoBackoff(), 0), timeout)
         self._pool: ConnectionPool
         if isinstance(theirs, SentinelConnectionPool):
             self._pool = SentinelConnectionPool(
