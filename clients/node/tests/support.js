@@ -38,6 +38,7 @@ export async function freePort() {
 
 const running = new Set();
 process.on("exit", () => running.forEach((server) => server.process.kill("SIGKILL")));
+for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(1));
 
 export class Server {
   static async start({ module = true, options = [] } = {}) {
