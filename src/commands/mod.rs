@@ -8,11 +8,15 @@ mod arguments;
 mod counter;
 mod headers;
 mod log;
+#[cfg(feature = "test-panic")]
+mod panic;
 mod peek;
 mod refund;
 
 pub use all::All;
 pub use counter::Counter;
 pub use log::Log;
+#[cfg(feature = "test-panic")]
+pub use panic::Panic;
 pub use peek::Peek;
 pub use refund::Refund;
