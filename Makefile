@@ -5,6 +5,8 @@ SERVERS ?= $(shell awk '!/^\#/ { print $$1 }' scripts/servers.txt)
 # Those of them that load the module, and do not have to refuse it.
 LOADING  = $(filter $(shell awk '!/^\#/ && $$3 == "loads" { print $$1 }' scripts/servers.txt),$(SERVERS))
 PORT    ?= 6379
+# The oldest and the newest of them, on which the client packages are tested.
+CLIENT_SERVERS ?= redis-7.0 redis-8.10
 # How much of the tests under faults: full or short.
 EFFORT  ?= full
 # How long `make fuzz` takes for each target.
@@ -27,7 +29,7 @@ SHAREDIR  := $(PREFIX)/share/slide
 .DEFAULT_GOAL := help
 # The targets share target/ and the machine's ports: one at a time, even with -j.
 .NOTPARALLEL:
-.PHONY: help setup build run test test-unit test-servers test-examples test-faults test-long fuzz lint accuracy bench bench-guard demo package test-package test-image test-docs install clean
+.PHONY: help setup build run test test-unit test-servers test-examples test-clients test-faults test-long fuzz lint accuracy bench bench-guard demo package test-package test-image test-docs install clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -77,8 +79,14 @@ test-examples: ## Run the tests of examples/python, examples/node and examples/r
 	@$(MAKE) --no-print-directory build
 	@scripts/test-examples
 
-lint: ## Check formatting and run clippy; warnings are errors
+test-clients: ## Build, install and test the client packages (CLIENT_SERVERS="redis-7.0 redis-8.10")
+	@scripts/setup-system examples
+	@$(MAKE) --no-print-directory setup build
+	@scripts/test-clients $(CLIENT_SERVERS)
+
+lint: ## Check links and formatting, and run clippy; warnings are errors
 	@scripts/need-rust fmt clippy
+	@scripts/check-links
 	cargo fmt --check
 	cargo fmt --check --manifest-path tests/fuzz/Cargo.toml
 	cargo clippy --all-targets --locked -- -D warnings

@@ -1,7 +1,7 @@
 //! Sliding-window rate limiting as native Redis and Valkey commands.
 //!
 //! `SLIDE.LOG` is exact and keeps a log in a sorted set; `SLIDE.COUNTER` is approximate and keeps a
-//! few numbers in a hash. This file tells the server what the module has, and nothing else:
+//! few numbers in a hash; `SLIDE.LEASE` limits how many work at once. This file tells the server what the module has, and nothing else:
 //!
 //! - [`commands`]: one file a command, each parses, opens, decides, writes and replies;
 //! - [`limiter`]: the algorithms, pure;
@@ -70,8 +70,10 @@ fn register(loading: Loading<'_>) -> Result<(), String> {
     loading.category(c"slide");
     loading.command::<commands::Log>()?;
     loading.command::<commands::Counter>()?;
+    loading.command::<commands::Lease>()?;
     loading.command::<commands::Peek>()?;
     loading.command::<commands::Refund>()?;
+    loading.command::<commands::Release>()?;
     loading.command::<commands::All>()?;
     #[cfg(feature = "test-panic")]
     loading.command::<commands::Panic>()?;
@@ -82,7 +84,7 @@ fn register(loading: Loading<'_>) -> Result<(), String> {
 fn info(ctx: &InfoContext, _for_crash_report: bool) -> RedisResult<()> {
     let mut section = ctx.builder().add_section("stats");
     for (name, count) in STATS.named() {
-        section = section.field(name, count.to_string())?;
+        section = section.field(&name, count.to_string())?;
     }
     section.build_section()?.build_info()?;
     Ok(())

@@ -23,9 +23,8 @@ impl Count {
         self.0.store(count, Ordering::Relaxed);
     }
 
-    /// The count so far.
-    pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+    fn add_to(&self, named: &mut Vec<(String, u64)>, name: &str) {
+        named.push((name.to_owned(), self.0.load(Ordering::Relaxed)));
     }
 }
 
@@ -45,66 +44,63 @@ impl Calls {
             limited: Count::new(),
         }
     }
-}
 
-/// All counts.
-#[derive(Debug)]
-pub struct Stats {
-    /// `SLIDE.LOG`.
-    pub log: Calls,
-    /// `SLIDE.COUNTER`.
-    pub counter: Calls,
-    /// `SLIDE.ALL`.
-    pub all: Calls,
-    /// `SLIDE.PEEK`.
-    pub peeked: Count,
-    /// Calls recorded although they were over a limit.
-    pub forced: Count,
-    /// Units that `SLIDE.REFUND` gave back.
-    pub refunded_units: Count,
-    /// Error replies.
-    pub errors: Count,
-    /// Expired entries removed from logs.
-    pub trimmed_entries: Count,
-    /// Keys whose dates lay too far in the future.
-    pub clock_faults: Count,
-    /// Panics caught at the command boundary.
-    pub panics: Count,
-}
-
-/// The counts of this server.
-pub static STATS: Stats = Stats {
-    log: Calls::new(),
-    counter: Calls::new(),
-    all: Calls::new(),
-    peeked: Count::new(),
-    forced: Count::new(),
-    refunded_units: Count::new(),
-    errors: Count::new(),
-    trimmed_entries: Count::new(),
-    clock_faults: Count::new(),
-    panics: Count::new(),
-};
-
-impl Stats {
-    /// Every count under the name that INFO shows.
-    pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        [
-            ("log_admitted", &self.log.admitted),
-            ("log_limited", &self.log.limited),
-            ("counter_admitted", &self.counter.admitted),
-            ("counter_limited", &self.counter.limited),
-            ("all_admitted", &self.all.admitted),
-            ("all_limited", &self.all.limited),
-            ("peeked", &self.peeked),
-            ("forced", &self.forced),
-            ("refunded_units", &self.refunded_units),
-            ("errors", &self.errors),
-            ("trimmed_entries", &self.trimmed_entries),
-            ("clock_faults", &self.clock_faults),
-            ("panics", &self.panics),
-        ]
-        .into_iter()
-        .map(|(name, count)| (name, count.get()))
+    fn add_to(&self, named: &mut Vec<(String, u64)>, name: &str) {
+        self.admitted.add_to(named, &format!("{name}_admitted"));
+        self.limited.add_to(named, &format!("{name}_limited"));
     }
+}
+
+/// Declares the counts: a line each is all that a field of INFO takes.
+macro_rules! stats {
+    ($($(#[$doc:meta])* $name:ident: $kind:ty,)*) => {
+        /// All counts.
+        #[derive(Debug)]
+        pub struct Stats {
+            $($(#[$doc])* pub $name: $kind,)*
+        }
+
+        /// The counts of this server.
+        pub static STATS: Stats = Stats {
+            $($name: <$kind>::new(),)*
+        };
+
+        impl Stats {
+            /// Every count under the name that INFO shows.
+            pub fn named(&self) -> Vec<(String, u64)> {
+                let mut named = Vec::new();
+                $(self.$name.add_to(&mut named, stringify!($name));)*
+                named
+            }
+        }
+    };
+}
+
+stats! {
+    /// `SLIDE.LOG`.
+    log: Calls,
+    /// `SLIDE.COUNTER`.
+    counter: Calls,
+    /// `SLIDE.LEASE`.
+    lease: Calls,
+    /// `SLIDE.ALL`.
+    all: Calls,
+    /// `SLIDE.PEEK`.
+    peeked: Count,
+    /// Calls that FORCE recorded although they were over a limit.
+    forced: Count,
+    /// Units that `SLIDE.REFUND` gave back.
+    refunded_units: Count,
+    /// Live leases that `SLIDE.RELEASE` ended.
+    released: Count,
+    /// Entries of logs that were packed with others into one member.
+    packed_entries: Count,
+    /// Error replies.
+    errors: Count,
+    /// Expired members removed from logs.
+    trimmed_entries: Count,
+    /// Keys whose dates lay too far in the future.
+    clock_faults: Count,
+    /// Panics caught at the command boundary.
+    panics: Count,
 }

@@ -11,9 +11,9 @@ const DURATION: i64 = 2 * WINDOW;
 
 /// Attack after attack, each when the limiter has forgotten the one before and its windows or
 /// buckets stand as is worst for it.
-pub fn attacks(kind: Kind) -> History {
-    let phase = worst_phase(kind);
-    let mut model = kind.model();
+pub fn attacks(kind: Kind, key: &str) -> History {
+    let phase = worst_phase(kind, key);
+    let mut model = kind.model(key);
     let mut history = History::new();
     let mut begin = BEGIN + phase;
     for _ in 0..ATTACKS {
@@ -44,15 +44,17 @@ fn attack(model: &mut Model, begin: i64) -> History {
     history
 }
 
-/// Where in a window to begin, found by trying on an empty limiter: just before and just after the
-/// start of each bucket.
-fn worst_phase(kind: Kind) -> i64 {
+/// Where in a minute to begin, found by trying on an empty limiter: just before and just after the
+/// start of each bucket of the key.
+fn worst_phase(kind: Kind, key: &str) -> i64 {
     let bucket = WINDOW / BUCKETS.cast_signed();
-    let starts = (0..BUCKETS.cast_signed()).map(|index| index * bucket);
+    let shift = kind.shift(key);
+    let starts = (0..BUCKETS.cast_signed()).map(|index| index * bucket - shift);
     let phases = starts.flat_map(|start| [start, start + bucket - 1]);
+    let phases = phases.map(|phase| phase.rem_euclid(WINDOW));
     let most = |&phase: &i64| {
         let mut score = Score::default();
-        score.add(&attack(&mut kind.model(), BEGIN + phase));
+        score.add(&attack(&mut kind.model(key), BEGIN + phase));
         score.worst
     };
     phases.max_by_key(most).unwrap_or(0)

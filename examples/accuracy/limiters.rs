@@ -3,7 +3,7 @@
 
 use redis::Cmd;
 
-use crate::support::oracle::{Call, Counter, Log};
+use crate::support::oracle::{Call, Counter, Log, shift};
 use crate::support::{Reply, slide};
 
 /// Calls that a window may hold.
@@ -46,14 +46,26 @@ impl Kind {
         }
     }
 
-    pub fn model(self) -> Model {
+    /// Of one key, of which nothing is recorded yet.
+    pub fn model(self, key: &str) -> Model {
+        let counter = || Counter::new(key.as_bytes());
         match self {
             Kind::FixedWindow => Model::FixedWindow(FixedWindow::default()),
             Kind::Gcra => Model::Gcra(Gcra::default()),
-            Kind::Classic => Model::Counter(Counter::new(), 1, false),
-            Kind::Buckets => Model::Counter(Counter::new(), BUCKETS, false),
-            Kind::Strict => Model::Counter(Counter::new(), BUCKETS, true),
+            Kind::Classic => Model::Counter(counter(), 1, false),
+            Kind::Buckets => Model::Counter(counter(), BUCKETS, false),
+            Kind::Strict => Model::Counter(counter(), BUCKETS, true),
             Kind::Log => Model::Log(Log::new()),
+        }
+    }
+
+    /// How much earlier than the clock's minutes the windows of a key begin, in ms.
+    pub fn shift(self, key: &str) -> i64 {
+        match self {
+            Kind::FixedWindow | Kind::Gcra | Kind::Log => 0,
+            Kind::Classic | Kind::Buckets | Kind::Strict => {
+                shift(key.as_bytes(), WINDOW.unsigned_abs()).cast_signed()
+            }
         }
     }
 
@@ -67,7 +79,7 @@ impl Kind {
             Kind::Strict => ("SLIDE.COUNTER", &["BUCKETS", &buckets, "STRICT"]),
             Kind::Log => ("SLIDE.LOG", &[]),
         };
-        let window = WINDOW.to_string();
+        let window = format!("{WINDOW}ms");
         let tiers = [(LIMIT.unsigned_abs(), window.as_str())];
         Some(slide(name, key, &tiers, options))
     }

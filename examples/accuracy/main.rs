@@ -77,8 +77,8 @@ fn play(traffic: Traffic, comparison: &mut Comparison) -> Row {
 }
 
 /// One client's calls, put to a limiter that has recorded nothing yet.
-fn replay(kind: Kind, arrivals: &[i64]) -> History {
-    let mut model = kind.model();
+fn replay(kind: Kind, key: &str, arrivals: &[i64]) -> History {
+    let mut model = kind.model(key);
     let answer = |&at: &i64| Answered {
         at,
         reply: model.call(at),

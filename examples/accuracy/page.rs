@@ -38,10 +38,13 @@ The limit is {LIMIT} calls in {} seconds. The same calls are played to six limit
 |---|---|
 | fixed window | a count for each minute of the clock (`INCR` on a key with the minute in its name) |
 | GCRA | the algorithm of redis-cell, `CL.THROTTLE key {} {LIMIT} {}`: the limit is the burst too |
-| COUNTER | `SLIDE.COUNTER`: the current minute and the weighted one before it, the classic two-window counter |
+| COUNTER | `SLIDE.COUNTER`: the current window and the weighted one before it, the classic two-window counter |
 | COUNTER BUCKETS 10 | the same with ten buckets to a window |
 | COUNTER BUCKETS 10 STRICT | the same, and the bucket that leaves the window counts whole |
 | LOG | `SLIDE.LOG`: exact |
+
+The windows of a COUNTER begin at a moment of the minute that depends on its key, and every client has a
+key of its own. The fixed windows of all clients begin together, with the minute.
 ",
         WINDOW / 1000,
         LIMIT - 1,
@@ -71,12 +74,12 @@ fn description(traffic: Traffic) -> &'static str {
         Traffic::Steady(1000) => "the same, ten times as many calls as are allowed",
         Traffic::Steady(_) => "calls at random instants, each ms as likely as any other",
         Traffic::Bursts => {
-            "20 % of the limit at random instants, and around every third start of a minute, within \
-             2 seconds before and after it, twice the limit"
+            "20 % of the limit at random instants, and around every third start of a minute of the \
+             clock, within 2 seconds before and after it, twice the limit"
         }
         Traffic::Adversary => {
-            "a client that knows the limiter: it begins at the moment of the minute that tries on a \
-             copy have shown to be worst, calls until it is refused, waits exactly as long as the \
+            "a client that knows the limiter and its own key: it begins at the moment of its window \
+             that tries on a copy have shown to be worst, calls until it is refused, waits exactly as long as the \
              reply says, calls again, for two minutes; then it waits until the limiter has \
              forgotten it, and begins anew"
         }
@@ -92,10 +95,12 @@ Calls admitted in the worst window of one minute, wherever it begins, as a multi
 ![Calls admitted in the worst window of one minute](accuracy-worst-window.svg)
 
 {}
-A fixed window forgets at the boundary; GCRA refills while a burst is still in the window. The
-adversary gets nearly twice the limit from every limiter but STRICT and LOG. BUCKETS 10 stops it only
-within nine tenths of a window: what it promises is that no window of that length holds more than the
-limit, and a client that knows where the buckets begin uses the last tenth.
+A fixed window forgets at the boundary; GCRA refills while a burst is still in the window. A burst at the
+minute meets the boundary of every client's fixed window, and that of a COUNTER's windows only by chance.
+The adversary knows where the windows of its own key begin, and gets nearly twice the limit from every
+limiter but STRICT and LOG. BUCKETS 10 stops it only within nine tenths of a window: what it promises is
+that no window of that length holds more than the limit, and a client that knows where the buckets begin
+uses the last tenth.
 ",
         table(rows, |score, _| format!("{:.2}", score.worst_of_limit()))
     )

@@ -31,7 +31,7 @@ impl Comparison {
         let numbered = clients.iter().enumerate();
         let calls = numbered.flat_map(|(client, history)| history.iter().map(move |c| (client, c)));
         let questions = calls.take(COMPARED).filter_map(|(client, call)| {
-            let key = format!("{traffic:?}:{kind:?}:{client}");
+            let key = traffic.key(kind, client);
             Some(Question {
                 at: call.at,
                 command: kind.command(&key)?,

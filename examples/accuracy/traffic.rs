@@ -3,7 +3,7 @@
 use crate::limiters::{Kind, LIMIT, WINDOW};
 use crate::{adversary, replay};
 
-/// The start of the window in which every client begins: 2026-01-02 03:05:00 UTC.
+/// The start of the minute in which every client begins: 2026-01-02 03:05:00 UTC.
 pub const BEGIN: i64 = 1_767_323_100_000;
 
 /// How long one client calls, in windows.
@@ -12,10 +12,10 @@ pub const WINDOWS: i64 = 10;
 /// How many calls each traffic has at least, those of the adversary left out.
 pub const CALLS: usize = 200_000;
 
-/// Half the time that the calls around a boundary take.
+/// Half the time that the calls around the start of a minute take.
 const BURST: i64 = 2_000;
 
-/// Every so many boundaries there is a burst, so that usage has ended before the next one.
+/// In minutes, from one burst to the next: usage has ended by then.
 const BURST_EVERY: i64 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Traffic {
         match self {
             Traffic::Steady(1000) => "overload, 10 × the limit".to_owned(),
             Traffic::Steady(percent) => format!("steady, {percent} % of the limit"),
-            Traffic::Bursts => "bursts at boundaries".to_owned(),
+            Traffic::Bursts => "bursts at the minute".to_owned(),
             Traffic::Adversary => "greedy adversary".to_owned(),
         }
     }
@@ -57,7 +57,7 @@ impl Traffic {
     /// What this traffic's clients get from a limiter.
     pub fn play(self, kind: Kind) -> Vec<History> {
         if self == Traffic::Adversary {
-            return vec![adversary::attacks(kind)];
+            return vec![adversary::attacks(kind, &self.key(kind, 0))];
         }
         let mut calls = 0;
         let arrivals = (0..).map(|client| self.arrivals(client));
@@ -67,8 +67,14 @@ impl Traffic {
                 calls += arrivals.len();
                 !enough
             })
-            .map(|arrivals| replay(kind, &arrivals))
+            .enumerate()
+            .map(|(client, arrivals)| replay(kind, &self.key(kind, client), &arrivals))
             .collect()
+    }
+
+    /// The key of one client: a counter's windows begin at moments that depend on it.
+    pub fn key(self, kind: Kind, client: usize) -> String {
+        format!("{self:?}:{kind:?}:{client}")
     }
 
     fn arrivals(self, client: u64) -> Vec<i64> {
@@ -78,8 +84,8 @@ impl Traffic {
             Traffic::Steady(percent) => steady(&mut random, percent * LIMIT / 100),
             Traffic::Bursts => {
                 let mut arrivals = steady(&mut random, LIMIT / 5);
-                for boundary in (1..=WINDOWS).filter(|window| window % BURST_EVERY == 0) {
-                    let from = BEGIN + boundary * WINDOW - BURST;
+                for minute in (1..=WINDOWS).filter(|minute| minute % BURST_EVERY == 0) {
+                    let from = BEGIN + minute * WINDOW - BURST;
                     arrivals.extend((0..2 * LIMIT).map(|_| from + random.below(2 * BURST)));
                 }
                 arrivals.sort_unstable();
@@ -91,7 +97,7 @@ impl Traffic {
 }
 
 /// At most one call a ms, each ms with the same probability: at these rates as good as a Poisson
-/// process, in integers, and so the same on every machine. The client begins anywhere in a window:
+/// process, in integers, and so the same on every machine. The client begins anywhere in a minute:
 /// its start would flatter the limiters that count by the clock.
 fn steady(random: &mut Random, per_window: i64) -> Vec<i64> {
     let begin = BEGIN + random.below(WINDOW);

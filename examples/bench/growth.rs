@@ -1,18 +1,13 @@
 //! CPU time a call against the number of tiers, buckets and keys, and against the cost.
 
-use crate::host::{ENDLESS, Expected, Host, fill_log, keys, scrambled};
+use crate::host::{ENDLESS, Expected, Host, Module, keys, log_lines, scrambled};
 use crate::results::Results;
-use crate::scripts::Scripts;
-use crate::support::now;
+use crate::row::Words;
+use crate::support::clock::START;
 use crate::wire::Batch;
 
-pub const TIERS: [u64; 5] = [1, 2, 4, 8, 16];
-pub const BUCKETS: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
-pub const NUMBERS_OF_KEYS: [usize; 7] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000];
-pub const COSTS: [u64; 7] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000];
-
-const KEYS: usize = 250;
-const CALLS: usize = 10_000;
+const KEYS: u64 = 250;
+const CALLS: u64 = 10_000;
 
 /// More where caches are to be missed: each on a key chosen anew.
 const SCATTERED_CALLS: u64 = 50_000;
@@ -21,149 +16,182 @@ const DAY: u64 = 86_400_000;
 /// Units that the Lua script records at each cost: it adds a member for each.
 const LUA_UNITS: u64 = 20_000;
 
-pub fn measure(host: &mut Host, rounds: usize, results: &mut Results) {
-    tiers(host, rounds, results);
-    buckets(host, rounds, results);
-    costs(host, rounds, results);
-    number_of_keys(host, rounds, results);
+/// Entries of the logs.
+const ENTRIES: u64 = 400;
+
+/// CPU time a call at several places.
+pub struct Curve {
+    /// What tables and pictures call it.
+    pub title: &'static str,
+    /// Of what the places are numbers.
+    pub what: &'static str,
+    pub places: &'static [u64],
+    prefix: &'static str,
+    keys: fn(u64) -> u64,
+    calls: fn(u64) -> u64,
+    /// Whether each call is on a key chosen anew, of keys that all exist.
+    scattered: bool,
+    fill: fn(&Words, &str) -> Vec<String>,
+    /// The call on a key at a place.
+    call: fn(&Words, &str, u64) -> String,
 }
 
-/// Measures series of calls side by side, round by round, and keeps the least of each.
-fn series(
-    host: &mut Host,
-    rounds: usize,
-    results: &mut Results,
-    points: Vec<(String, Vec<Batch>)>,
-) {
-    let mut least = vec![f64::INFINITY; points.len()];
-    // The first round only warms up.
-    for round in 0..=rounds {
-        for ((_, batches), least) in points.iter().zip(&mut least) {
-            let cost = host.cost(batches, Expected::Admitted);
-            if round > 0 {
-                *least = least.min(cost);
-            }
+const TIERS: &[u64] = &[1, 2, 4, 8, 16];
+const BUCKETS: &[u64] = &[1, 2, 4, 8, 16, 32, 64];
+const NUMBERS_OF_KEYS: &[u64] = &[1, 10, 100, 1_000, 10_000, 100_000, 1_000_000];
+const COSTS: &[u64] = &[1, 10, 100, 1_000, 10_000, 100_000, 1_000_000];
+
+fn tiers(count: u64) -> String {
+    let tier = |tier| format!("{ENDLESS} {}ms", DAY - tier);
+    (0..count).map(tier).collect::<Vec<_>>().join(" ")
+}
+
+const COUNTER: Curve = Curve {
+    title: "SLIDE.COUNTER",
+    what: "tiers",
+    places: TIERS,
+    prefix: "cnt",
+    keys: |_| KEYS,
+    calls: |_| CALLS,
+    scattered: false,
+    fill: |_, _| Vec::new(),
+    call: |_, key, count| format!("SLIDE.COUNTER {key}:{count} {}", tiers(count)),
+};
+const LOG: Curve = Curve {
+    title: "SLIDE.LOG",
+    prefix: "log",
+    fill: |words, key| log_lines(key, ENTRIES, words.now, 1),
+    call: |_, key, count| format!("SLIDE.LOG {key} {}", tiers(count)),
+    ..COUNTER
+};
+
+pub static TIERS_LOG: Curve = LOG;
+pub static TIERS_COUNTER: Curve = COUNTER;
+pub static BUCKETS_COUNTER: Curve = Curve {
+    what: "buckets",
+    places: BUCKETS,
+    call: |_, key, count| format!("SLIDE.COUNTER {key}:{count} {ENDLESS} 10m BUCKETS {count}"),
+    ..COUNTER
+};
+pub static COST_LOG: Curve = Curve {
+    what: "cost",
+    places: COSTS,
+    call: |_, key, cost| format!("SLIDE.LOG {key} {ENDLESS} 1d COST {cost}"),
+    ..LOG
+};
+pub static COST_COUNTER: Curve = Curve {
+    what: "cost",
+    places: COSTS,
+    call: |_, key, cost| format!("SLIDE.COUNTER {key} {ENDLESS} 1d COST {cost}"),
+    ..COUNTER
+};
+pub static COST_LUA: Curve = Curve {
+    title: "log in Lua, a member a unit",
+    what: "cost",
+    places: COSTS,
+    prefix: "lua",
+    keys: |_| 50,
+    calls: |cost| (LUA_UNITS / cost).max(1),
+    call: |words, key, cost| format!("{} {key} {ENDLESS} 86400000 {cost}", words.scripts.log),
+    ..COUNTER
+};
+pub static KEYS_COUNTER: Curve = Curve {
+    what: "keys",
+    places: NUMBERS_OF_KEYS,
+    prefix: "ip",
+    keys: |count| count,
+    calls: |_| SCATTERED_CALLS,
+    scattered: true,
+    call: |_, key, _| format!("SLIDE.COUNTER {key} {ENDLESS} 60s"),
+    ..COUNTER
+};
+pub static KEYS_HINCRBY: Curve = Curve {
+    title: "HINCRBY",
+    prefix: "map",
+    call: |_, key, _| format!("HINCRBY {key} 60000 1"),
+    ..KEYS_COUNTER
+};
+
+/// Those in a group are measured side by side.
+static GROUPS: [&[&Curve]; 5] = [
+    &[&TIERS_LOG, &TIERS_COUNTER],
+    &[&BUCKETS_COUNTER],
+    &[&COST_LOG, &COST_COUNTER],
+    &[&COST_LUA],
+    &[&KEYS_COUNTER, &KEYS_HINCRBY],
+];
+
+impl Curve {
+    /// The name of its figures; at a place, the place follows.
+    pub fn name(&self) -> String {
+        format!("{} of {}", self.what, self.title)
+    }
+
+    /// Each batch has at most one call on a key, unless there are few keys.
+    fn batches(&self, words: &Words, place: u64) -> Vec<Batch> {
+        let (count, calls) = ((self.keys)(place), (self.calls)(place));
+        let keys = keys(self.prefix, count as usize);
+        let key = |call: u64| {
+            let place = if self.scattered {
+                scrambled(call)
+            } else {
+                call
+            };
+            &keys[(place % count) as usize]
+        };
+        let lines = (0..calls).map(|call| (self.call)(words, key(call), place));
+        let lines: Vec<String> = lines.collect();
+        let at_once = if self.scattered { calls } else { count };
+        lines
+            .chunks(at_once as usize)
+            .map(|lines| lines.iter().collect())
+            .collect()
+    }
+
+    fn prepare(&self, host: &mut Host, words: &Words) {
+        let most = self.places.iter().map(|place| (self.keys)(*place)).max();
+        let keys = keys(self.prefix, most.unwrap_or(0) as usize);
+        let filled = keys.iter().flat_map(|key| (self.fill)(words, key));
+        host.run(&filled.collect());
+        if self.scattered {
+            host.run(&keys.iter().map(|key| (self.call)(words, key, 1)).collect());
         }
     }
-    for ((name, _), least) in points.into_iter().zip(least) {
-        results.set(name, least);
+}
+
+/// Measures all curves, group by group; keeps the least of the rounds of each figure.
+pub fn measure(rounds: usize, results: &mut Results) {
+    for group in GROUPS {
+        let mut host = Host::with_clock(Module::Slide.setup());
+        let words = Words::of(&mut host);
+        let mut points = Vec::new();
+        for curve in group {
+            curve.prepare(&mut host, &words);
+            for place in curve.places {
+                let name = format!("{} {place}", curve.name());
+                points.push((name, curve.batches(&words, *place), f64::INFINITY));
+            }
+        }
+        let mut now = START;
+        // The first round only warms up.
+        for round in 0..=rounds {
+            for (_, batches, least) in &mut points {
+                let before = host.cpu();
+                for batch in batches.iter() {
+                    // Calls on a key do not fall into one ms.
+                    now += 1;
+                    host.clock().stop(now);
+                    host.run_expecting(batch, Expected::Admitted);
+                }
+                let calls: usize = batches.iter().map(Batch::len).sum();
+                let cost = (host.cpu() - before) / calls as f64;
+                if round > 0 {
+                    *least = least.min(cost);
+                }
+            }
+        }
+        for (name, _, least) in points {
+            results.set(name, least);
+        }
     }
-    host.flush();
-}
-
-/// Calls on all keys in turn, at full speed.
-fn flat(keys: &[String], line: impl Fn(&str) -> String) -> Vec<Batch> {
-    let count = keys.len().max(CALLS);
-    let lines = keys.iter().cycle().take(count).map(|key| line(key));
-    vec![lines.collect()]
-}
-
-/// Calls on all keys in turn, those on a key each in a ms of its own.
-fn swept(keys: &[String], line: impl Fn(&str) -> String) -> Vec<Batch> {
-    let sweep = |_| keys.iter().map(|key| line(key)).collect();
-    (0..CALLS / KEYS).map(sweep).collect()
-}
-
-fn fill_logs(host: &mut Host, keys: &[String]) {
-    let newest = now(&mut host.con).unsigned_abs();
-    for key in keys {
-        fill_log(host, key, 400, newest, 1);
-    }
-}
-
-fn tiers(host: &mut Host, rounds: usize, results: &mut Results) {
-    let (logs, counters) = (keys("log", KEYS), keys("cnt", KEYS));
-    fill_logs(host, &logs);
-    let points = TIERS.iter().flat_map(|&count| {
-        let tiers: Vec<String> = (0..count)
-            .map(|tier| format!("{ENDLESS} {}", DAY - tier))
-            .collect();
-        let tiers = tiers.join(" ");
-        [
-            (
-                format!("tiers LOG {count}"),
-                swept(&logs, |key| format!("SLIDE.LOG {key} {tiers}")),
-            ),
-            (
-                format!("tiers COUNTER {count}"),
-                flat(&counters, |key| {
-                    format!("SLIDE.COUNTER {key}:{count} {tiers}")
-                }),
-            ),
-        ]
-    });
-    let points = points.collect();
-    series(host, rounds, results, points);
-}
-
-fn buckets(host: &mut Host, rounds: usize, results: &mut Results) {
-    let counters = keys("cnt", KEYS);
-    let points = BUCKETS.iter().map(|&count| {
-        let line = |key: &str| format!("SLIDE.COUNTER {key}:{count} {ENDLESS} 10m BUCKETS {count}");
-        (format!("buckets COUNTER {count}"), flat(&counters, line))
-    });
-    let points = points.collect();
-    series(host, rounds, results, points);
-}
-
-fn costs(host: &mut Host, rounds: usize, results: &mut Results) {
-    let (logs, counters) = (keys("log", KEYS), keys("cnt", KEYS));
-    fill_logs(host, &logs);
-    let points = COSTS.iter().flat_map(|&cost| {
-        [
-            (
-                format!("cost LOG {cost}"),
-                swept(&logs, |key| {
-                    format!("SLIDE.LOG {key} {ENDLESS} 1d COST {cost}")
-                }),
-            ),
-            (
-                format!("cost COUNTER {cost}"),
-                flat(&counters, |key| {
-                    format!("SLIDE.COUNTER {key} {ENDLESS} 1d COST {cost}")
-                }),
-            ),
-        ]
-    });
-    let points = points.collect();
-    series(host, rounds, results, points);
-
-    let Scripts { log, .. } = Scripts::load(&mut host.con);
-    for cost in COSTS {
-        let calls = (LUA_UNITS / cost).max(1);
-        let keys = keys("lua", 50);
-        let lines = keys.iter().cycle().take(calls as usize);
-        let batch: Batch = lines
-            .map(|key| format!("{log} {key} {ENDLESS} 86400000 {cost}"))
-            .collect();
-        // One round: a call that adds a million members is not in need of more.
-        let time = host.cost(&[batch], Expected::Admitted);
-        results.set(format!("cost Lua log {cost}"), time);
-        host.flush();
-    }
-}
-
-fn number_of_keys(host: &mut Host, rounds: usize, results: &mut Results) {
-    let all = keys("ip", NUMBERS_OF_KEYS[NUMBERS_OF_KEYS.len() - 1]);
-    // All exist from the start.
-    for command in ["SLIDE.COUNTER {} 1000000000 60s", "HINCRBY {}h 60000 1"] {
-        let batch: Batch = all.iter().map(|key| command.replace("{}", key)).collect();
-        host.run(&batch);
-    }
-    let points = NUMBERS_OF_KEYS.iter().flat_map(|&count| {
-        let order = (0..SCATTERED_CALLS).map(|call| scrambled(call) as usize % count);
-        let chosen: Vec<String> = order.map(|index| all[index].clone()).collect();
-        [
-            (
-                format!("keys COUNTER {count}"),
-                flat(&chosen, |key| format!("SLIDE.COUNTER {key} {ENDLESS} 60s")),
-            ),
-            (
-                format!("keys HINCRBY {count}"),
-                flat(&chosen, |key| format!("HINCRBY {key}h 60000 1")),
-            ),
-        ]
-    });
-    let points = points.collect();
-    series(host, rounds, results, points);
 }

@@ -1,31 +1,71 @@
 //! A server that is measured.
 
+use std::env;
 use std::fmt::Write as _;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
 
 use redis::Connection;
 
+use crate::support::clock::{Clock, Frozen};
 use crate::support::{Server, Setup, info, info_number, run};
 use crate::wire::{Batch, Wire};
 
-/// From one call on a key to the next, so that they do not fall into the same ms.
-const SPACING: Duration = Duration::from_micros(1500);
-
 /// A limit that nothing here reaches.
 pub const ENDLESS: u64 = 1_000_000_000;
+
+/// What a server has loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Module {
+    Slide,
+    /// slide 0.1.0.
+    Released,
+    /// examples/bench/peers/floor.c.
+    Floor,
+    /// redis-cell.
+    Cell,
+}
+
+impl Module {
+    pub const ALL: [Module; 4] = [Module::Slide, Module::Released, Module::Floor, Module::Cell];
+
+    /// Its file; `None` where scripts/bench-peers could not build it.
+    fn file(self) -> Option<PathBuf> {
+        let name = match self {
+            Module::Slide => return Some(Setup::module_file()),
+            Module::Released => "slide-0.1.0.so",
+            Module::Floor => "floor.so",
+            Module::Cell => "redis-cell.so",
+        };
+        let file = PathBuf::from(env::var_os("SLIDE_PEERS")?).join(name);
+        file.exists().then_some(file)
+    }
+
+    pub fn is_there(self) -> bool {
+        self.file().is_some()
+    }
+
+    /// A server with it, that is to be started.
+    pub fn setup(self) -> Setup {
+        let file = self.file().expect("a module that is there");
+        let load = format!("loadmodule {}", file.display());
+        Setup::new().without_module().line(&load)
+    }
+}
 
 /// What all calls of a row are expected to be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
     Admitted,
     Limited,
+    /// The reply begins with something else.
+    NoVerdict,
 }
 
 pub struct Host {
     pub server: Server,
     pub con: Connection,
     wire: Wire,
+    clock: Option<Clock>,
 }
 
 /// As many different keys, the same in every run.
@@ -44,22 +84,43 @@ pub fn scrambled(index: u64) -> u64 {
 }
 
 impl Host {
-    pub fn start() -> Self {
-        Self::with(Setup::new())
-    }
-
-    pub fn with(setup: Setup) -> Self {
+    /// With the machine's clock.
+    pub fn start(setup: Setup) -> Self {
         let server = setup.start();
         Self {
             con: server.connect(),
             wire: Wire::connect(server.port()),
             server,
+            clock: None,
         }
+    }
+
+    /// With a clock that is set, and stands still in between.
+    pub fn with_clock(setup: Setup) -> Self {
+        let Frozen {
+            con, clock, server, ..
+        } = Frozen::start_with(setup);
+        Self {
+            con,
+            wire: Wire::connect(server.port()),
+            server,
+            clock: Some(clock),
+        }
+    }
+
+    /// The clock of a server that was started with one.
+    pub fn clock(&self) -> &Clock {
+        self.clock.as_ref().expect("a server with a clock to set")
     }
 
     /// Runs commands whose verdicts do not matter.
     pub fn run(&mut self, batch: &Batch) {
         self.wire.run(batch);
+    }
+
+    /// Runs one command whose verdict does not matter.
+    pub fn run_line(&mut self, line: &str) {
+        self.run(&[line].into_iter().collect());
     }
 
     /// Runs commands that must all be answered alike.
@@ -68,23 +129,9 @@ impl Host {
         let wanted = match expected {
             Expected::Admitted => 0,
             Expected::Limited => batch.len(),
+            Expected::NoVerdict => return,
         };
         assert_eq!(limited, wanted, "limited calls of {}", batch.len());
-    }
-
-    /// CPU time of the server's main thread a command, in µs. Of several batches each begins so much
-    /// later than the last that a key that is called once in each is called in another ms each time.
-    pub fn cost(&mut self, batches: &[Batch], expected: Expected) -> f64 {
-        let before = self.cpu();
-        for batch in batches {
-            let next = Instant::now() + SPACING;
-            self.run_expecting(batch, expected);
-            if batches.len() > 1 {
-                sleep(next.saturating_duration_since(Instant::now()));
-            }
-        }
-        let commands: usize = batches.iter().map(Batch::len).sum();
-        (self.cpu() - before) / commands as f64
     }
 
     /// CPU time that the server's main thread has used, in µs.
@@ -104,8 +151,11 @@ impl Host {
         info_number(&mut self.con, "memory", "used_memory") as f64
     }
 
-    pub fn flush(&mut self) {
-        run::<()>(&mut self.con, "FLUSHALL", &["SYNC"]);
+    /// Whether the server knows a command.
+    pub fn knows(&mut self, command: &str) -> bool {
+        let known: Vec<Option<Vec<redis::Value>>> =
+            run(&mut self.con, "COMMAND", &["INFO", command]);
+        known.iter().any(Option::is_some)
     }
 
     /// The server and its allocator, with their versions.
@@ -120,10 +170,10 @@ impl Host {
     }
 }
 
-/// Puts entries into a log as calls would have, one each `step` ms up to `newest`.
-pub fn fill_log(host: &mut Host, key: &str, entries: u64, newest: u64, step: u64) {
+/// Commands that put entries into a log as version 0.1 wrote them, one each `step` ms up to `newest`.
+pub fn log_lines(key: &str, entries: u64, newest: u64, step: u64) -> Vec<String> {
     const AT_ONCE: u64 = 100;
-    let mut batch = Batch::default();
+    let mut lines = Vec::new();
     let mut total = 0;
     while total < entries {
         let mut line = format!("ZADD {key}");
@@ -132,7 +182,7 @@ pub fn fill_log(host: &mut Host, key: &str, entries: u64, newest: u64, step: u64
             let time = newest - (entries - total) * step;
             let _ = write!(line, " {time} {total}:1");
         }
-        batch.push(&line);
+        lines.push(line);
     }
-    host.run(&batch);
+    lines
 }

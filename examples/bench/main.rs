@@ -1,5 +1,6 @@
-//! How fast the module is: as multiples of what plain commands and Lua scripts take of the same
-//! server in the same run. `make bench` and `make bench-guard` run it, by way of scripts/.
+//! How fast the module is: in calls a second, bytes and latency, and as multiples of what the server takes
+//! for its own commands, for the least that a module can ask of it, for version 0.1.0 and for Lua scripts
+//! in the same run. `make bench` and `make bench-guard` run it, by way of scripts/.
 //!
 //!     bench measure FOLDER NAME [growth]   measures $SLIDE_SERVER, and keeps the figures in FOLDER
 //!     bench page FOLDER NAME...            one table of these servers, and docs/BENCHMARKS.md
@@ -16,23 +17,29 @@
     clippy::cast_sign_loss
 )]
 
+mod bounds;
+mod callgrind;
 #[path = "../shared/drawing.rs"]
 mod drawing;
 mod growth;
 mod guard;
 mod host;
-mod large;
+mod hot;
 mod memory;
 mod page;
 mod plot;
 mod propagation;
 mod results;
+mod row;
 mod rows;
 mod scripts;
 mod service;
+mod slowest;
+mod steady;
 #[path = "../../tests/support/mod.rs"]
 mod support;
 mod table;
+mod traffic;
 mod wire;
 
 use std::env;
@@ -41,7 +48,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use host::Host;
+use host::{Host, Module};
 use results::Results;
 
 /// How thorough to be.
@@ -50,10 +57,10 @@ struct Effort {
     rounds: usize,
     /// Rounds of the curves, which are many.
     growth_rounds: usize,
-    /// Calls on each of the long logs.
-    sweeps: u64,
-    /// For each command, when latency and throughput are measured.
-    service: Duration,
+    /// Whether the logs that take long to fill are left out.
+    quick: bool,
+    /// For each command, when latency is measured, and calls of redis-benchmark.
+    service: (Duration, usize),
 }
 
 impl Effort {
@@ -68,11 +75,22 @@ impl Effort {
             _ => None,
         };
         Ok(Self {
-            rounds: rounds.unwrap_or(if quick { 3 } else { 10 }).max(1),
+            rounds: rounds.unwrap_or(if quick { 3 } else { 12 }).max(1),
             growth_rounds: if quick { 1 } else { 4 },
-            sweeps: if quick { 100 } else { 500 },
-            service: Duration::from_millis(if quick { 200 } else { 1000 }),
+            quick,
+            service: if quick {
+                (Duration::from_millis(200), 20_000)
+            } else {
+                (Duration::from_secs(2), 200_000)
+            },
         })
+    }
+
+    /// Of these sizes the ones that are measured.
+    fn sizes<T: Copy>(&self, all: &[T], size: fn(&T) -> u64) -> Vec<T> {
+        let mut sizes = all.to_vec();
+        sizes.retain(|one| !self.quick || size(one) <= 1_000);
+        sizes
     }
 }
 
@@ -119,27 +137,35 @@ fn measure(folder: &Path, name: &str, growth: bool) -> Result<(), Box<dyn Error>
     let begin = Instant::now();
     let tell = |what: &str| eprintln!("{name}, {:3} s: {what}", begin.elapsed().as_secs());
 
-    let mut host = Host::start();
     results.set("name", name);
-    results.set("server", host.version());
+    results.set("server", Host::start(Module::Slide.setup()).version());
+    results.set("rounds", effort.rounds);
     tell("CPU time a call");
-    rows::measure(&mut host, effort.rounds, &mut results);
-    // What follows is not to depend on what the server did before.
-    let mut host = Host::start();
-    tell("long logs");
-    large::sizes(&mut host, effort.sweeps, &mut results);
-    large::slowest(&mut host, effort.rounds.min(5), &mut results);
-    large::expiry(&mut host, &mut results);
-    let mut host = Host::start();
-    tell("memory");
-    memory::measure(&mut host, &mut results);
-    tell("bytes sent");
+    row::measure(rows::ALL, effort.rounds, &mut results);
+    for size in effort.sizes(&steady::SIZES, |size| *size) {
+        tell(&format!("logs of {size} entries in their steady state"));
+        steady::measure(size, effort.rounds, &mut results);
+    }
+    tell("single logs");
+    let sizes = effort.sizes(&hot::SIZES, |size| *size);
+    hot::measure(&sizes, effort.rounds, &mut results);
+    if !effort.quick {
+        tell("slowest calls");
+        slowest::measure(effort.rounds.min(5), &mut results);
+        slowest::expiry(&mut results);
+    }
+    tell("memory of logs, bytes sent");
+    let sizes = effort.sizes(&traffic::SIZES, |(size, _)| *size);
+    traffic::measure(&sizes, &mut results);
     propagation::measure(&mut results);
+    tell("memory of counters");
+    memory::measure(&mut results);
     tell("latency and throughput");
-    service::measure(&mut host, effort.service, &mut results);
+    let (time, calls) = effort.service;
+    service::measure(time, calls, effort.rounds.min(3), &mut results);
     if growth {
         tell("growth");
-        growth::measure(&mut host, effort.growth_rounds, &mut results);
+        growth::measure(effort.growth_rounds, &mut results);
     }
     tell("done");
     results.set("seconds", begin.elapsed().as_secs());
@@ -151,14 +177,12 @@ fn measure(folder: &Path, name: &str, growth: bool) -> Result<(), Box<dyn Error>
 fn publish(all: &[Results], counts: &Results) -> Result<(), Box<dyn Error>> {
     println!("{}", table::text(all));
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
-    let grown = all
+    let shown = all
         .iter()
-        .find(|results| !results.series("cost LOG").is_empty())
+        .find(|results| !results.series(&growth::COST_LOG.name()).is_empty())
         .ok_or("no server was measured with its growth")?;
-    plot::commands(&docs.join("bench-commands.svg"), all)?;
-    plot::costs(&docs.join("bench-cost.svg"), grown)?;
-    plot::entries(&docs.join("bench-entries.svg"), grown)?;
-    fs::write(docs.join("BENCHMARKS.md"), page::write(all, grown, counts)?)?;
+    plot::draw(&docs, all, shown)?;
+    fs::write(docs.join("BENCHMARKS.md"), page::write(all, shown, counts)?)?;
     println!("Written: docs/BENCHMARKS.md and its pictures, docs/bench-*.svg");
     Ok(())
 }

@@ -1,75 +1,42 @@
 //! Bytes that a call sends to replicas and the append-only file, measured by that file.
 
-use crate::host::{ENDLESS, Expected, Host, fill_log, keys};
+use crate::host::{Host, Module};
 use crate::results::Results;
-use crate::scripts::Scripts;
-use crate::support::{Setup, info_number, now};
-use crate::wire::Batch;
+use crate::row::{Row, Words};
+use crate::rows;
+use crate::support::info_number;
 
 const KEYS: usize = 100;
+const CALLS: usize = 3_200;
 
-/// Calls on each key: 32 take part in one trim.
-const SWEEPS: usize = 32;
-
-/// A call on a key.
-type Line<'a> = &'a dyn Fn(&str) -> String;
+/// The name of a row's figure.
+pub fn of(row: &Row) -> String {
+    format!("bytes sent by {}", row.name)
+}
 
 pub fn measure(results: &mut Results) {
-    let host = &mut Host::with(Setup::new().line("appendonly yes").line("appendfsync no"));
-    let Scripts { log, counter, .. } = Scripts::load(&mut host.con);
-    let now = now(&mut host.con).unsigned_abs();
-    for prefix in ["log", "lim", "lua"] {
-        for key in keys(prefix, KEYS) {
-            fill_log(host, &key, 150, now, 1);
+    for module in [Module::Slide, Module::Cell] {
+        if !module.is_there() {
+            continue;
         }
-    }
-    let admitted = Expected::Admitted;
-    let rows: [(&str, Expected, &str, Line); 10] = [
-        ("INCR", admitted, "int", &|key| format!("INCR {key}")),
-        ("COUNTER", admitted, "cnt", &|key| {
-            format!("SLIDE.COUNTER {key} {ENDLESS} 1d")
-        }),
-        ("COUNTER BUCKETS 10", admitted, "ctb", &|key| {
-            format!("SLIDE.COUNTER {key} {ENDLESS} 1d BUCKETS 10")
-        }),
-        ("COUNTER limited", Expected::Limited, "ctl", &|key| {
-            format!("SLIDE.COUNTER {key} 0 1d")
-        }),
-        ("LOG", admitted, "log", &|key| {
-            format!("SLIDE.LOG {key} {ENDLESS} 1d")
-        }),
-        ("LOG COST 100", admitted, "log", &|key| {
-            format!("SLIDE.LOG {key} {ENDLESS} 1d COST 100")
-        }),
-        ("LOG limited", Expected::Limited, "lim", &|key| {
-            format!("SLIDE.LOG {key} 100 1d")
-        }),
-        ("Lua counter", admitted, "luc", &|key| {
-            format!("{counter} {key} {ENDLESS} 86400000 1")
-        }),
-        ("Lua log", admitted, "lua", &|key| {
-            format!("{log} {key} {ENDLESS} 86400000 1")
-        }),
-        ("Lua log COST 100", admitted, "lux", &|key| {
-            format!("{log} {key} {ENDLESS} 86400000 100")
-        }),
-    ];
-    for (name, expected, prefix, line) in rows {
-        let keys = keys(prefix, KEYS);
-        let sweep = |_| keys.iter().map(|key| line(key)).collect();
-        let sweeps: Vec<Batch> = (0..SWEEPS).map(sweep).collect();
-        // The first call on a key also sets its expiry.
-        host.run(&sweeps[0]);
-        let before = written(host);
-        host.cost(&sweeps, expected);
-        let bytes = written(host) - before;
-        results.set(
-            format!("bytes sent by {name}"),
-            bytes as f64 / (KEYS * SWEEPS) as f64,
-        );
+        let setup = module.setup().line("appendonly yes");
+        let mut host = Host::start(setup.line("appendfsync no"));
+        let words = Words::of(&mut host);
+        for row in rows::ALL.iter().filter(|row| row.module() == module) {
+            if row.is_known(&mut host) {
+                row.prepare(&mut host, &words, KEYS);
+                // The first call on a key also sets its expiry.
+                host.run(&row.batch(&words, KEYS, KEYS));
+                let before = written(&mut host);
+                host.run(&row.batch(&words, KEYS, CALLS));
+                let sent = written(&mut host) - before;
+                results.set(of(row), sent as f64 / CALLS as f64);
+            }
+        }
     }
 }
 
-fn written(host: &mut Host) -> i64 {
+/// The length of the append-only file.
+pub fn written(host: &mut Host) -> i64 {
     info_number(&mut host.con, "persistence", "aof_current_size")
 }

@@ -11,7 +11,12 @@ pub struct Results(BTreeMap<String, String>);
 
 impl Results {
     pub fn set(&mut self, name: impl Into<String>, value: impl Display) {
-        self.0.insert(name.into(), value.to_string());
+        let name = name.into();
+        assert!(
+            !self.0.contains_key(&name),
+            "two figures with one name: {name}"
+        );
+        self.0.insert(name, value.to_string());
     }
 
     pub fn text(&self, name: &str) -> &str {

@@ -1,303 +1,145 @@
-//! CPU time a call, pipelined: rounds in which each command has its turn.
-//!
-//! The logs have to be in their steady state, in which each call adds an entry and another one
-//! expires. So rounds begin at fixed intervals, and a log's window is a whole number of rounds: what a
-//! turn adds expires in the same turn that many rounds later.
+//! The calls whose CPU time is measured, one definition each.
 
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use crate::host::{ENDLESS, Expected, Module, log_lines};
+use crate::row::{Row, Words};
 
-use crate::host::{ENDLESS, Expected, Host, fill_log, keys};
-use crate::results::Results;
-use crate::scripts::Scripts;
-use crate::support::{now, run};
-use crate::wire::Batch;
+/// Live entries of the longer logs.
+pub const LIVE: u64 = 400;
 
-pub const KEYS: usize = 500;
-
-/// Calls in a turn, where nothing else is said.
-pub const CALLS: usize = 20_000;
-
-/// The least time between the beginnings of two rounds.
-const ROUND: Duration = Duration::from_millis(1200);
-pub const ROUNDS_IN_WINDOW: usize = 5;
-
-/// Calls on each key in a turn of a log, each in a ms of its own.
-pub const SWEEPS: usize = 80;
-
-/// Live entries of a log in its steady state.
-pub const LIVE: usize = SWEEPS * ROUNDS_IN_WINDOW;
-
-/// Fewer for calls that take longer, to keep a round short.
-const LONG_CALLS: usize = 5_000;
-const LONG_SWEEPS: usize = 30;
-
-/// Fewer keys too for calls of cost 100 by Lua: one takes as long as a hundred others.
-const LONG_KEYS: usize = 60;
-
-/// A command and the least that a call of it has cost.
-struct Row {
-    name: &'static str,
-    expected: Expected,
-    batches: Vec<Batch>,
-    least: f64,
+/// Defines rows, and the list of all of them.
+macro_rules! rows {
+    ($all:ident: $($name:ident = $row:expr;)*) => {
+        $(pub static $name: Row = $row;)*
+        pub static $all: &[&Row] = &[$(&$name),*];
+    };
 }
 
-impl Row {
-    /// Calls on all keys in turn, at full speed.
-    fn flat(name: &'static str, prefix: &str, line: impl Fn(&str) -> String) -> Self {
-        Self::called(name, prefix, CALLS, line)
-    }
-
-    fn called(
-        name: &'static str,
-        prefix: &str,
-        calls: usize,
-        line: impl Fn(&str) -> String,
-    ) -> Self {
-        let keys = keys(prefix, KEYS);
-        let lines = keys.iter().cycle().take(calls).map(|key| line(key));
-        Self::new(name, vec![lines.collect()])
-    }
-
-    /// A call on each key, and again, each time in a later ms.
-    fn swept(
-        name: &'static str,
-        prefix: &str,
-        (count, sweeps): (usize, usize),
-        line: impl Fn(&str) -> String,
-    ) -> Self {
-        let keys = keys(prefix, count);
-        let sweep = |_| keys.iter().map(|key| line(key)).collect();
-        Self::new(name, (0..sweeps).map(sweep).collect())
-    }
-
-    fn new(name: &'static str, batches: Vec<Batch>) -> Self {
-        Self {
-            name,
-            expected: Expected::Admitted,
-            batches,
-            least: f64::INFINITY,
-        }
-    }
-
-    fn limited(mut self) -> Self {
-        self.expected = Expected::Limited;
-        self
-    }
+fn log_of_5(words: &Words, key: &str) -> Vec<String> {
+    log_lines(key, 5, words.now, 1)
 }
 
-/// Plain sorted sets of a log's size, to which `ZADD` adds the members that a log would.
-struct Peer {
-    keys: Vec<String>,
-    added: usize,
+fn log_of_400(words: &Words, key: &str) -> Vec<String> {
+    log_lines(key, LIVE, words.now, 1)
 }
 
-impl Peer {
-    const START: usize = 1_800_000_000_000;
-
-    fn filled(host: &mut Host, size: usize) -> Self {
-        let keys = keys("set", KEYS);
-        let start = Self::START as u64;
-        for key in &keys {
-            fill_log(host, key, size as u64, start, 1);
-        }
-        Self { keys, added: size }
-    }
-
-    fn turn(&mut self) -> Row {
-        let mut sweep = |_| {
-            self.added += 1;
-            let (time, total) = (Self::START + self.added, self.added);
-            let line = |key| format!("ZADD {key} {time} {total}:1");
-            self.keys.iter().map(line).collect()
-        };
-        Row::new("ZADD", (0..SWEEPS).map(&mut sweep).collect())
-    }
-
-    /// Back to the size before the turn, oldest members first.
-    fn shrink(&self, host: &mut Host) {
-        let last = SWEEPS - 1;
-        let line = |key| format!("ZREMRANGEBYRANK {key} 0 {last}");
-        host.run(&self.keys.iter().map(line).collect());
-    }
+fn full_counter(_: &Words, key: &str) -> Vec<String> {
+    vec![format!("SLIDE.COUNTER {key} 5 1d COST 5")]
 }
 
-/// Measures all rows, in this many rounds after those that bring the logs into their steady state.
-pub fn measure(host: &mut Host, rounds: usize, results: &mut Results) {
-    let warm_up = ROUNDS_IN_WINDOW + 1;
-    let interval = interval(host);
-    let mut rows = rows(host, interval);
-    let mut peer: Option<(Peer, f64)> = None;
-    let mut next = Instant::now();
-    for round in 0..warm_up + rounds {
-        for row in &mut rows {
-            let cost = host.cost(&row.batches, row.expected);
-            if round >= warm_up {
-                row.least = row.least.min(cost);
-            }
-        }
-        if round + 1 == warm_up {
-            let size = entries(host).0.saturating_sub(SWEEPS / 2);
-            peer = Some((Peer::filled(host, size), f64::INFINITY));
-        } else if let Some((peer, least)) = &mut peer {
-            let turn = peer.turn();
-            *least = least.min(host.cost(&turn.batches, turn.expected));
-            peer.shrink(host);
-        }
-        next = (next + interval).max(Instant::now());
-        sleep(next.saturating_duration_since(Instant::now()));
-    }
-    let (mean, fewest, most) = entries(host);
-    results.set("log entries", mean);
-    results.set("log entries, fewest", fewest);
-    results.set("log entries, most", most);
-    results.set("rounds", rounds);
-    results.set("round, ms", interval.as_millis());
-    for row in rows {
-        results.set(row.name, row.least);
-    }
-    if let Some((_, least)) = peer {
-        results.set("ZADD", least);
-    }
-    host.flush();
+/// A counter's field as the floor reads it.
+fn field(_: &Words, key: &str) -> Vec<String> {
+    vec![format!("HSET {key} 60000 29500000:1234:0")]
 }
 
-/// Tries how long a round takes here, and adds a good part for what else the machine does.
-fn interval(host: &mut Host) -> Duration {
-    let rows = rows(host, ROUND);
-    let peer = &mut Peer::filled(host, LIVE);
-    let begin = Instant::now();
-    for row in rows.iter().chain([&peer.turn()]) {
-        host.cost(&row.batches, row.expected);
-    }
-    let interval = begin.elapsed().mul_f64(1.25).max(ROUND);
-    host.flush();
-    interval
-}
-
-/// Entries of the logs in their steady state: the mean, the fewest, the most.
-fn entries(host: &mut Host) -> (usize, usize, usize) {
-    let mut sizes: Vec<usize> = keys("log", KEYS)
-        .iter()
-        .map(|key| run(&mut host.con, "ZCARD", &[key]))
-        .collect();
-    sizes.sort_unstable();
-    let sum: usize = sizes.iter().sum();
-    (sum / KEYS, sizes[0], sizes[KEYS - 1])
-}
-
-/// All rows but `ZADD`, with logs whose window is so many rounds of this length.
-fn rows(host: &mut Host, round: Duration) -> Vec<Row> {
-    let window = round.as_millis() * ROUNDS_IN_WINDOW as u128;
-    let mut rows = plain(host);
-    rows.extend(module(host, window));
-    rows.extend(lua(host, window));
-    // The logs' turns come first, so that they always begin at the same time of their round.
-    rows.sort_by_key(|row| row.batches.len() == 1);
-    rows
-}
-
-fn plain(host: &mut Host) -> Vec<Row> {
-    let mut rows = vec![
-        Row::flat("INCR", "int", |key| format!("INCR {key}")),
-        Row::flat("HINCRBY", "map", |key| format!("HINCRBY {key} 60000 1")),
-    ];
-    let known: Vec<Option<Vec<redis::Value>>> = run(&mut host.con, "COMMAND", &["INFO", "INCREX"]);
-    if known.iter().any(Option::is_some) {
-        rows.push(Row::flat("INCREX", "fix", |key| {
-            format!("INCREX {key} BYINT 1 UBOUND {ENDLESS} PX 60000 ENX")
-        }));
-    }
-    rows
-}
-
-fn module(host: &mut Host, window: u128) -> Vec<Row> {
-    let now = now(&mut host.con).unsigned_abs();
-    for (prefix, entries) in [("few", 5), ("all", LIVE as u64), ("two", LIVE as u64)] {
-        for key in keys(prefix, KEYS) {
-            fill_log(host, &key, entries, now, 1);
-        }
-    }
-    for key in keys("ctl", KEYS) {
-        let line = format!("SLIDE.COUNTER {key} 5 1d COST 5");
-        host.run(&[line].iter().collect());
-    }
-    vec![
-        Row::flat("COUNTER", "cnt", |key| {
-            format!("SLIDE.COUNTER {key} {ENDLESS} 60s")
-        }),
-        Row::flat("COUNTER limited", "ctl", |key| {
-            format!("SLIDE.COUNTER {key} 5 1d")
-        })
-        .limited(),
-        Row::swept("LOG", "log", (KEYS, SWEEPS), |key| {
-            format!("SLIDE.LOG {key} {ENDLESS} {window}")
-        }),
-        Row::flat("LOG limited", "few", |key| format!("SLIDE.LOG {key} 5 1d")).limited(),
-        Row::flat("LOG limited, long", "all", |key| {
-            format!("SLIDE.LOG {key} {LIVE} 1d")
-        })
-        .limited(),
-        Row::swept("LOG COST 100", "exp", (KEYS, LONG_SWEEPS), |key| {
-            format!("SLIDE.LOG {key} {ENDLESS} {window} COST 100")
-        }),
-        Row::flat("PEEK of a log", "all", |key| {
-            format!("SLIDE.PEEK {key} {ENDLESS} 1d")
-        }),
-        Row::flat("PEEK of a counter", "cnt", |key| {
-            format!("SLIDE.PEEK {key} {ENDLESS} 60s")
-        }),
-        Row::called("COUNTER HEADERS", "cnt", LONG_CALLS, |key| {
-            format!("SLIDE.COUNTER {key} {ENDLESS} 60s HEADERS")
-        }),
-        Row::swept(
-            "ALL of a log and a counter",
-            "two",
-            (KEYS, LONG_SWEEPS),
-            |key| format!("SLIDE.ALL 2 {key} c{key} LOG {ENDLESS} {window} COUNTER {ENDLESS} 60s"),
-        ),
-    ]
-}
-
-fn lua(host: &mut Host, window: u128) -> Vec<Row> {
-    let Scripts {
-        log,
-        log_at_once,
-        counter,
-    } = Scripts::load(&mut host.con);
-    // A member for each of the units that the limit allows.
-    for key in keys("lul", KEYS) {
-        let line = format!("{log} {key} 5 86400000 5");
-        host.run(&[line].iter().collect());
-    }
-    for key in keys("lcl", KEYS) {
-        let line = format!("{counter} {key} 5 86400000 5");
-        host.run(&[line].iter().collect());
-    }
-    vec![
-        Row::called("Lua counter", "luc", LONG_CALLS, |key| {
-            format!("{counter} {key} {ENDLESS} 60000 1")
-        }),
-        Row::called("Lua counter limited", "lcl", LONG_CALLS, |key| {
-            format!("{counter} {key} 5 86400000 1")
-        })
-        .limited(),
-        Row::swept("Lua log", "lua", (KEYS, SWEEPS), |key| {
-            format!("{log} {key} {ENDLESS} {window} 1")
-        }),
-        Row::called("Lua log limited", "lul", LONG_CALLS, |key| {
-            format!("{log} {key} 5 86400000 1")
-        })
-        .limited(),
-        Row::swept("Lua log COST 100", "lux", (LONG_KEYS, LONG_SWEEPS), |key| {
-            format!("{log} {key} {ENDLESS} {window} 100")
-        }),
-        Row::swept(
-            "Lua log COST 100, one ZADD",
-            "lu1",
-            (LONG_KEYS, LONG_SWEEPS),
-            |key| format!("{log_at_once} {key} {ENDLESS} {window} 100"),
-        ),
-    ]
+rows! { ALL:
+    PING = Row::new("PING", "", |_, _| "PING".to_owned()).singly();
+    INCR = Row::new("INCR", "int", |_, key| format!("INCR {key}"));
+    HINCRBY = Row::new("HINCRBY", "map", |_, key| format!("HINCRBY {key} 60000 1"));
+    COUNTER = Row::new("SLIDE.COUNTER", "cnt", |_, key| {
+        format!("SLIDE.COUNTER {key} {ENDLESS} 60s")
+    });
+    FLOOR_COUNTER = Row::new("floor of SLIDE.COUNTER", "cnt", |_, key| {
+        format!("FLOOR.COUNTER {key} {ENDLESS} 60s")
+    })
+    .of(Module::Floor)
+    .filled(field);
+    RELEASED_COUNTER = Row::new("SLIDE.COUNTER of 0.1.0", "cnt", |_, key| {
+        format!("SLIDE.COUNTER {key} {ENDLESS} 60s")
+    })
+    .of(Module::Released);
+    COUNTER_LIMITED = Row::new("SLIDE.COUNTER limited", "ctl", |_, key| {
+        format!("SLIDE.COUNTER {key} 5 1d")
+    })
+    .filled(full_counter)
+    .limited();
+    FLOOR_COUNTER_LIMITED = Row::new("floor of SLIDE.COUNTER limited", "ctl", |_, key| {
+        format!("FLOOR.COUNTERLIMITED {key} 5 1d")
+    })
+    .of(Module::Floor)
+    .filled(field)
+    .limited();
+    LOG = Row::new("SLIDE.LOG", "log", |_, key| format!("SLIDE.LOG {key} {ENDLESS} 10s")).singly();
+    LOG_LIMITED = Row::new("SLIDE.LOG limited", "few", |_, key| format!("SLIDE.LOG {key} 5 1d"))
+        .filled(log_of_5)
+        .limited();
+    RELEASED_LOG_LIMITED = Row::new("SLIDE.LOG limited of 0.1.0", "few", |_, key| {
+        format!("SLIDE.LOG {key} 5 1d")
+    })
+    .of(Module::Released)
+    .filled(log_of_5)
+    .limited();
+    FLOOR_LOG_LIMITED = Row::new("floor of SLIDE.LOG limited", "few", |_, key| {
+        format!("FLOOR.LOGLIMITED {key} 5 1d")
+    })
+    .of(Module::Floor)
+    .filled(log_of_5)
+    .limited();
+    LOG_LIMITED_LONG = Row::new("SLIDE.LOG limited, 400 entries", "all", |_, key| {
+        format!("SLIDE.LOG {key} {LIVE} 1d")
+    })
+    .filled(log_of_400)
+    .limited();
+    RELEASED_LOG_LIMITED_LONG = Row::new("SLIDE.LOG limited, 400 entries, of 0.1.0", "all", |_, key| {
+        format!("SLIDE.LOG {key} {LIVE} 1d")
+    })
+    .of(Module::Released)
+    .filled(log_of_400)
+    .limited();
+    LEASE = Row::new("SLIDE.LEASE and SLIDE.RELEASE", "lea", |_, key| {
+        format!("SLIDE.LEASE {key} 100 1h a-lease\nSLIDE.RELEASE {key} a-lease")
+    })
+    .needing("SLIDE.LEASE")
+    .expecting(Expected::Admitted);
+    ZADD_ZREM = Row::new("ZADD and ZREM", "lez", |words, key| {
+        format!("ZADD {key} {} @a-lease\nZREM {key} @a-lease", words.now)
+    });
+    COUNTER_BUCKETS = Row::new("SLIDE.COUNTER BUCKETS 10", "ctb", |_, key| {
+        format!("SLIDE.COUNTER {key} {ENDLESS} 60s BUCKETS 10")
+    });
+    PEEK_COUNTER = Row::new("SLIDE.PEEK of a counter", "cnt", |_, key| {
+        format!("SLIDE.PEEK {key} {ENDLESS} 60s")
+    });
+    PEEK_LOG = Row::new("SLIDE.PEEK of a log, 400 entries", "all", |_, key| {
+        format!("SLIDE.PEEK {key} {ENDLESS} 1d")
+    });
+    COUNTER_HEADERS = Row::new("SLIDE.COUNTER with HEADERS", "cnt", |_, key| {
+        format!("SLIDE.COUNTER {key} {ENDLESS} 60s HEADERS")
+    })
+    .long();
+    FIXED_WINDOW = Row::new("fixed window: INCR and PEXPIRE NX", "fix", |_, key| {
+        format!("INCR {key}\nPEXPIRE {key} 60000 NX")
+    });
+    INCREX = Row::new("fixed window: INCREX", "inx", |_, key| {
+        format!("INCREX {key} BYINT 1 UBOUND {ENDLESS} PX 60000 ENX")
+    })
+    .needing("INCREX")
+    .expecting(Expected::NoVerdict);
+    THROTTLE = Row::new("GCRA: CL.THROTTLE", "cel", |_, key| {
+        format!("CL.THROTTLE {key} {ENDLESS} {ENDLESS} 60 1")
+    })
+    .of(Module::Cell);
+    LUA_COUNTER = Row::new("counter in Lua, EVALSHA", "luc", |words, key| {
+        format!("{} {key} {ENDLESS} 60000 1", words.scripts.counter)
+    })
+    .long();
+    FUNCTION_COUNTER = Row::new("counter in Lua, FCALL", "fuc", |words, key| {
+        format!("{} {key} {ENDLESS} 60000 1", words.scripts.counter_function)
+    })
+    .long();
+    LUA_COUNTER_LIMITED = Row::new("counter in Lua, EVALSHA, limited", "lcl", |words, key| {
+        format!("{} {key} 5 86400000 1", words.scripts.counter)
+    })
+    .filled(|words, key| vec![format!("{} {key} 5 86400000 5", words.scripts.counter)])
+    .long()
+    .limited();
+    LUA_LOG = Row::new("log in Lua, EVALSHA", "lua", |words, key| {
+        format!("{} {key} {ENDLESS} 10000 1", words.scripts.log)
+    })
+    .singly();
+    LUA_LOG_LIMITED = Row::new("log in Lua, EVALSHA, limited", "lul", |words, key| {
+        format!("{} {key} 5 86400000 1", words.scripts.log)
+    })
+    .filled(|words, key| vec![format!("{} {key} 5 86400000 5", words.scripts.log)])
+    .long()
+    .limited();
 }

@@ -68,10 +68,19 @@ pub struct Scripts {
     pub log: String,
     pub log_at_once: String,
     pub counter: String,
+    /// The same as functions of a library.
+    pub log_function: String,
+    pub counter_function: String,
 }
 
 impl Scripts {
     pub fn load(con: &mut Connection) -> Self {
+        let library = format!(
+            "#!lua name=limits\n{}{}",
+            function("log", LOG),
+            function("counter", COUNTER)
+        );
+        run::<String>(con, "FUNCTION", &["LOAD", "REPLACE", &library]);
         let mut load = |script: &str| {
             let digest: String = run(con, "SCRIPT", &["LOAD", script]);
             format!("EVALSHA {digest} 1")
@@ -80,6 +89,13 @@ impl Scripts {
             log: load(LOG),
             log_at_once: load(LOG_AT_ONCE),
             counter: load(COUNTER),
+            log_function: "FCALL log 1".to_owned(),
+            counter_function: "FCALL counter 1".to_owned(),
         }
     }
+}
+
+/// A script as a function of a library.
+fn function(name: &str, script: &str) -> String {
+    format!("redis.register_function('{name}', function(KEYS, ARGV)\n{script}end)\n")
 }

@@ -2,16 +2,17 @@
 
 use super::answer::{count, count_fault, is_recorded, limited, reply_headers, reply_integers};
 use super::arguments::declared::{CLAUSES, FORCE, HEADERS};
-use super::arguments::{self, AllRequest, Clause, Limiter};
+use super::arguments::{self, AllRequest, Clause, Limits};
 use super::headers::{KeyState, headers};
 use crate::limiter::all::AllCall;
 use crate::limiter::counter::{CounterCall, Shape};
+use crate::limiter::lease::{LeaseCall, Take};
 use crate::limiter::log::LogCall;
 use crate::limiter::units::Timestamp;
 use crate::limiter::{Call, Foreign};
 use crate::server::{
     Args, Argument, Command, CommandSpec, Context, CounterKey, Error, Key, KeyUse, Keys, Kind,
-    LogKey,
+    LeaseKey, LogKey,
 };
 use crate::stats::STATS;
 
@@ -23,7 +24,7 @@ impl Command for All {
     const SPEC: CommandSpec = CommandSpec {
         name: c"slide.all",
         summary: c"Admits or limits a call by the limits of several keys, and records it in all of them or in none.",
-        complexity: c"The sum of what SLIDE.LOG and SLIDE.COUNTER take for each key.",
+        complexity: c"The sum of what SLIDE.LOG, SLIDE.COUNTER and SLIDE.LEASE take for each key.",
         since: c"0.1.0",
         flags: c"write fast getkeys-api",
         categories: c"slide write fast",
@@ -86,8 +87,9 @@ impl Command for All {
 
 /// An open key with its clause.
 enum Limited<'k, 'a> {
-    Log(LogKey<'k, 'a>, &'k Clause),
-    Counter(CounterKey<'k, 'a>, &'k Clause, Shape),
+    Log(LogKey<'k, 'a>, &'k Limits),
+    Counter(CounterKey<'k, 'a>, &'k Limits, Shape),
+    Lease(LeaseKey<'k, 'a>, &'k Take),
 }
 
 fn limiters<'k, 'a>(
@@ -95,9 +97,12 @@ fn limiters<'k, 'a>(
     clauses: &'k [Clause],
 ) -> Result<Vec<Limited<'k, 'a>>, Error> {
     let limiters = keys.iter_mut().zip(clauses).map(|(key, clause)| {
-        Ok(match clause.limiter {
-            Limiter::Log => Limited::Log(LogKey::new(key)?, clause),
-            Limiter::Counter(shape) => Limited::Counter(CounterKey::new(key)?, clause, shape),
+        Ok(match clause {
+            Clause::Log(limits) => Limited::Log(LogKey::new(key)?, limits),
+            Clause::Counter(limits, shape) => {
+                Limited::Counter(CounterKey::new(key)?, limits, *shape)
+            }
+            Clause::Lease(take) => Limited::Lease(LeaseKey::new(key)?, take),
         })
     });
     limiters.collect()
@@ -106,14 +111,13 @@ fn limiters<'k, 'a>(
 fn read<'a>(now: Timestamp, limiters: &'a mut [Limited<'_, '_>]) -> Result<AllCall<'a>, Foreign> {
     let calls = limiters.iter_mut().map(|limiter| {
         Ok(match limiter {
-            Limited::Log(key, clause) => {
-                let call = LogCall::read(key, now, &clause.tiers, clause.cost)?;
-                Box::new(call) as Box<dyn Call>
+            Limited::Log(key, Limits { tiers, cost }) => {
+                Box::new(LogCall::read(key, now, tiers, *cost)?) as Box<dyn Call>
             }
-            Limited::Counter(key, clause, shape) => {
-                let Clause { tiers, cost, .. } = clause;
+            Limited::Counter(key, Limits { tiers, cost }, shape) => {
                 Box::new(CounterCall::read(key, now, tiers, *shape, *cost)?)
             }
+            Limited::Lease(key, take) => Box::new(LeaseCall::read(key, now, take)?),
         })
     });
     Ok(AllCall::new(calls.collect::<Result<_, Foreign>>()?))

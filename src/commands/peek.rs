@@ -3,10 +3,13 @@
 use super::answer::settle;
 use super::arguments;
 use super::arguments::declared::{BUCKETS, COST, HEADERS, KEY, STRICT, TIERS};
+use crate::limiter;
 use crate::limiter::counter::CounterCall;
+use crate::limiter::lease::LeaseCall;
 use crate::limiter::log::LogCall;
 use crate::server::{
-    Args, Command, CommandSpec, Context, CounterKey, Error, Holds, Key, KeyUse, Keys, LogKey,
+    Args, Command, CommandSpec, Context, CounterKey, Error, Holds, Key, KeyUse, Keys, LeaseKey,
+    LogKey, kind_of,
 };
 use crate::stats::STATS;
 
@@ -17,8 +20,8 @@ pub struct Peek;
 impl Command for Peek {
     const SPEC: CommandSpec = CommandSpec {
         name: c"slide.peek",
-        summary: c"Says what SLIDE.LOG or SLIDE.COUNTER would answer, without recording anything.",
-        complexity: c"As SLIDE.LOG or SLIDE.COUNTER, by the key's type.",
+        summary: c"Says what SLIDE.LOG, SLIDE.COUNTER or SLIDE.LEASE would answer, without recording anything.",
+        complexity: c"As SLIDE.LOG, SLIDE.COUNTER or SLIDE.LEASE, by what the key holds.",
         since: c"0.1.0",
         flags: c"readonly fast",
         categories: c"slide read fast",
@@ -33,6 +36,16 @@ impl Command for Peek {
         let mut key = Key::open_to_peek(ctx, args.key()?);
         let now = ctx.now();
         let answer = match key.holds() {
+            Holds::SortedSet if kind_of(&mut key) == Some(limiter::Kind::Lease) => {
+                // The tier's limit counts; its window has no meaning.
+                if request.tiers.each().len() > 1 || options.are_given() {
+                    return Err(Error::MoreThanOneLimit);
+                }
+                let mut key = LeaseKey::new(&mut key)?;
+                let limit = request.tiers.each().first.limit;
+                let mut call = LeaseCall::peek(&mut key, now, limit)?;
+                settle(now, false, &mut call, false)?
+            }
             Holds::SortedSet if options.name_a_shape() => {
                 return Err(Error::CounterOption);
             }

@@ -2,122 +2,195 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Bound, RangeBounds};
 
 use super::Foreign;
 use super::counter::{BucketLayout, Buckets, CounterStore, Phase};
-use super::log::{Entry, LogStore};
+use super::lease::{Lease, LeaseId, LeaseStore};
+use super::log::{Cursor, ScoreRange, SortedSet};
 use super::units::Timestamp;
 
-/// A log, ordered as a sorted set is: by time, then by member.
+/// A sorted set of a log, with what the server does with it: members are ordered by score and then by
+/// their bytes, and one that is added again moves.
 #[derive(Clone, Debug, Default)]
 pub struct LogMemory {
-    pub entries: BTreeSet<(i64, u64, u64)>,
+    pub ordered: BTreeSet<(i64, Vec<u8>)>,
+    scores: BTreeMap<Vec<u8>, i64>,
     pub expiry: Option<Timestamp>,
-    /// How many entries the last trim removed.
-    pub trimmed: usize,
-    /// How many more reads succeed, if not all.
+    pub work: Work,
+    /// How many more reads find what a log wrote, if not all.
     pub reads_left: Cell<Option<usize>>,
 }
 
+/// What was done to a set.
+#[derive(Clone, Debug, Default)]
+pub struct Work {
+    /// Places that were looked up by score.
+    pub lookups: usize,
+    /// Steps from one member to the next.
+    pub steps: Cell<usize>,
+    /// Members that were read.
+    pub reads: Cell<usize>,
+    pub added: usize,
+    pub removed: usize,
+    pub commands: usize,
+    /// Entries that were packed.
+    pub packed: usize,
+    /// Expired members that were removed.
+    pub trimmed: usize,
+}
+
 impl LogMemory {
-    fn show<'a>(
-        &self,
-        entries: impl Iterator<Item = &'a (i64, u64, u64)>,
-        mut visit: impl FnMut(Entry) -> bool,
-    ) -> Result<(), Foreign> {
-        for entry in entries {
-            let entry = self.read(Some(*entry))?;
-            if entry.is_none_or(|entry| !visit(entry)) {
-                break;
-            }
+    pub fn of(members: impl IntoIterator<Item = (i64, Vec<u8>)>) -> Self {
+        let mut set = Self::default();
+        for (score, member) in members {
+            set.put(score, member);
         }
-        Ok(())
+        set
     }
 
-    fn read(&self, found: Option<(i64, u64, u64)>) -> Result<Option<Entry>, Foreign> {
-        if let Some(left) = self.reads_left.get() {
-            let left = left.checked_sub(1).ok_or(Foreign::Log)?;
-            self.reads_left.set(Some(left));
+    fn put(&mut self, score: i64, member: Vec<u8>) {
+        if let Some(old) = self.scores.insert(member.clone(), score) {
+            self.ordered.remove(&(old, member.clone()));
         }
-        Ok(found.map(|(time, total, cost)| Entry {
-            time: Timestamp::from_millis(time),
-            total,
-            cost,
-        }))
+        self.ordered.insert((score, member));
+    }
+
+    fn take(&mut self, member: &Vec<u8>) {
+        let score = self.scores.remove(member);
+        let score = score.unwrap_or_else(|| panic!("{member:?} is not there"));
+        self.ordered.remove(&(score, member.clone()));
+    }
+
+    fn look_up(&mut self, range: (Bound<i64>, Bound<i64>), last: bool) -> Option<MemoryCursor<'_>> {
+        self.work.lookups += 1;
+        let start = match range.0 {
+            Bound::Excluded(above) => above + 1,
+            _ => i64::MIN,
+        };
+        let mut places = self.ordered.range((start, Vec::new())..);
+        let place = if last {
+            places.next_back()
+        } else {
+            places.next()
+        };
+        Some(MemoryCursor {
+            place: place?.clone(),
+            start,
+            set: self,
+        })
+    }
+
+    /// The set as the server shows it.
+    pub fn members(&self) -> Vec<(Vec<u8>, f64)> {
+        let ordered = self.ordered.iter();
+        ordered
+            .map(|(score, member)| (member.clone(), Timestamp::from_millis(*score).as_score()))
+            .collect()
     }
 }
 
-impl LogStore for LogMemory {
-    fn newest(&mut self) -> Result<Option<Entry>, Foreign> {
-        self.read(self.entries.last().copied())
+#[derive(Debug)]
+pub struct MemoryCursor<'s> {
+    set: &'s LogMemory,
+    start: i64,
+    place: (i64, Vec<u8>),
+}
+
+fn count(counter: &Cell<usize>) {
+    counter.set(counter.get() + 1);
+}
+
+impl Cursor for MemoryCursor<'_> {
+    type Text = Vec<u8>;
+
+    fn element(&mut self) -> Option<(f64, Vec<u8>)> {
+        count(&self.set.work.reads);
+        let (score, member) = self.place.clone();
+        let score = Timestamp::from_millis(score).as_score();
+        if let Some(left) = self.set.reads_left.get() {
+            let Some(left) = left.checked_sub(1) else {
+                return Some((score, b"foreign".to_vec()));
+            };
+            self.set.reads_left.set(Some(left));
+        }
+        Some((score, member))
     }
 
-    fn first_after(&mut self, time: Timestamp) -> Result<Option<Entry>, Foreign> {
-        let mut later = self.entries.range((time.as_millis() + 1, 0, 0)..);
-        let first = later.next().copied();
-        self.read(first)
+    fn advance(&mut self) -> bool {
+        count(&self.set.work.steps);
+        let later = (Bound::Excluded(&self.place), Bound::Unbounded);
+        let next = self.set.ordered.range(later).next().cloned();
+        next.map(|next| self.place = next).is_some()
     }
 
-    fn oldest_first(
-        &mut self,
-        time: Timestamp,
-        visit: impl FnMut(Entry) -> bool,
-    ) -> Result<(), Foreign> {
-        self.show(self.entries.range((time.as_millis() + 1, 0, 0)..), visit)
+    fn retreat(&mut self) -> bool {
+        count(&self.set.work.steps);
+        let earlier = self
+            .set
+            .ordered
+            .range((self.start, Vec::new())..self.place.clone());
+        let next = earlier.last().cloned();
+        next.map(|next| self.place = next).is_some()
     }
+}
 
-    fn newest_first(&mut self, visit: impl FnMut(Entry) -> bool) -> Result<(), Foreign> {
-        self.show(self.entries.iter().rev(), visit)
-    }
+impl SortedSet for LogMemory {
+    type Text = Vec<u8>;
+    type Cursor<'s> = MemoryCursor<'s>;
 
     fn len(&self) -> usize {
-        self.entries.len()
+        self.ordered.len()
     }
 
-    fn count_through(&mut self, time: Timestamp, most: usize) -> usize {
-        let through = self.entries.range(..(time.as_millis() + 1, 0, 0));
-        through.take(most).count()
+    fn first(&mut self) -> Option<MemoryCursor<'_>> {
+        self.look_up((Bound::Unbounded, Bound::Unbounded), false)
     }
 
-    fn append(&mut self, entry: Entry) {
-        let later = self
-            .entries
-            .last()
-            .is_none_or(|last| last.0 < entry.time.as_millis());
-        assert!(later, "not later than all others");
-        self.entries
-            .insert((entry.time.as_millis(), entry.total, entry.cost));
+    fn first_after(&mut self, time: Timestamp) -> Option<MemoryCursor<'_>> {
+        self.look_up((Bound::Excluded(time.as_millis()), Bound::Unbounded), false)
     }
 
-    fn replace(&mut self, old: &[Entry], new: &[Entry]) {
-        let member = |entry: &Entry| (entry.total, entry.cost);
-        for entry in old {
-            let stored = (entry.time.as_millis(), entry.total, entry.cost);
-            assert!(self.entries.remove(&stored), "{stored:?} is not there");
-        }
-        for entry in new {
-            assert!(old.iter().any(|old| old.time == entry.time), "{entry:?}");
-            let clash = self
-                .entries
-                .iter()
-                .any(|kept| (kept.1, kept.2) == member(entry));
-            assert!(!clash, "a sorted set would move its member {entry:?}");
-            self.entries
-                .insert((entry.time.as_millis(), entry.total, entry.cost));
+    fn last(&mut self) -> Option<MemoryCursor<'_>> {
+        self.look_up((Bound::Unbounded, Bound::Unbounded), true)
+    }
+
+    fn text(&self, member: &[u8]) -> Vec<u8> {
+        member.to_vec()
+    }
+
+    fn add(&mut self, members: &[(Timestamp, Vec<u8>)]) {
+        assert!(!members.is_empty());
+        self.work.commands += 1;
+        self.work.added += members.len();
+        for (time, member) in members {
+            self.put(time.as_millis(), member.clone());
         }
     }
 
-    fn trim(&mut self, count: usize) {
-        for _ in 0..count {
-            self.entries.pop_first();
+    fn remove(&mut self, members: &[Vec<u8>]) {
+        assert!(!members.is_empty());
+        self.work.commands += 1;
+        self.work.removed += members.len();
+        for member in members {
+            self.take(member);
         }
-        assert!(!self.entries.is_empty());
-        self.trimmed = count;
     }
 
-    fn restart(&mut self, entry: Entry) {
-        self.entries.clear();
-        self.append(entry);
+    fn remove_range(&mut self, range: ScoreRange, members: &[Vec<u8>]) {
+        let inside = self
+            .members()
+            .into_iter()
+            .filter(|(_, score)| range.contains(score));
+        let inside = inside.map(|(member, _)| member).collect::<Vec<_>>();
+        assert_eq!(inside, members, "in {range:?}");
+        self.remove(members);
+    }
+
+    fn clear(&mut self) {
+        self.work.commands += 1;
+        self.ordered.clear();
+        self.scores.clear();
     }
 
     fn expiry(&self) -> Option<Timestamp> {
@@ -125,7 +198,13 @@ impl LogStore for LogMemory {
     }
 
     fn expire_at(&mut self, time: Timestamp) {
+        assert!(!self.ordered.is_empty());
         self.expiry = Some(time);
+    }
+
+    fn tidied(&mut self, packed: usize, trimmed: usize) {
+        self.work.packed += packed;
+        self.work.trimmed += trimmed;
     }
 }
 
@@ -200,6 +279,111 @@ impl CounterStore for CounterMemory {
             assert!(removed.is_some(), "{layout:?} is not there");
         }
         assert!(!self.fields.is_empty());
+    }
+
+    fn expiry(&self) -> Option<Timestamp> {
+        self.expiry
+    }
+
+    fn expire_at(&mut self, time: Timestamp) {
+        self.expiry = Some(time);
+    }
+}
+
+/// Leases, ordered as a sorted set is: by end, then by member.
+#[derive(Clone, Debug, Default)]
+pub struct LeaseMemory {
+    pub leases: BTreeSet<Lease>,
+    pub expiry: Option<Timestamp>,
+    /// How many leases were shown one by one, and how often they were counted.
+    pub shown: Cell<usize>,
+    pub counted: Cell<usize>,
+    /// How many ended leases the last call removed.
+    pub removed: usize,
+}
+
+impl LeaseMemory {
+    fn show<'a>(
+        &self,
+        leases: impl Iterator<Item = &'a Lease>,
+        mut visit: impl FnMut(Lease) -> bool,
+    ) {
+        for lease in leases {
+            self.shown.set(self.shown.get() + 1);
+            if !visit(lease.clone()) {
+                break;
+            }
+        }
+    }
+
+    fn drop_id(&mut self, id: &LeaseId) -> bool {
+        let before = self.leases.len();
+        self.leases.retain(|lease| lease.id != *id);
+        self.leases.len() < before
+    }
+}
+
+impl LeaseStore for LeaseMemory {
+    fn earliest_first(
+        &mut self,
+        time: Option<Timestamp>,
+        visit: impl FnMut(Lease) -> bool,
+    ) -> Result<(), Foreign> {
+        self.show(
+            self.leases.iter().filter(|lease| Some(lease.end) > time),
+            visit,
+        );
+        Ok(())
+    }
+
+    fn latest_first(&mut self, visit: impl FnMut(Lease) -> bool) -> Result<(), Foreign> {
+        self.show(self.leases.iter().rev(), visit);
+        Ok(())
+    }
+
+    fn end_of(&mut self, id: &LeaseId) -> Result<Option<Timestamp>, Foreign> {
+        let lease = self.leases.iter().find(|lease| lease.id == *id);
+        Ok(lease.map(|lease| lease.end))
+    }
+
+    fn len(&self) -> usize {
+        self.leases.len()
+    }
+
+    fn count(&mut self, after: Timestamp, through: Timestamp) -> usize {
+        self.counted.set(self.counted.get() + 1);
+        let within = |lease: &&Lease| lease.end > after && lease.end <= through;
+        self.leases.iter().filter(within).count()
+    }
+
+    fn put(&mut self, ids: &[&LeaseId], end: Timestamp) {
+        assert!(!ids.is_empty());
+        for (place, &id) in ids.iter().enumerate() {
+            assert!(!ids[..place].contains(&id), "{id:?} twice");
+            self.drop_id(id);
+        }
+        for &id in ids {
+            let id = id.clone();
+            self.leases.insert(Lease { end, id });
+        }
+    }
+
+    fn remove(&mut self, ids: &[&LeaseId]) {
+        assert!(!ids.is_empty());
+        for id in ids {
+            assert!(self.drop_id(id), "{id:?} is not there");
+        }
+    }
+
+    fn remove_ended(&mut self, now: Timestamp, most: usize) {
+        let ended = self.leases.iter().filter(|lease| lease.end <= now);
+        let ended = ended.take(most).cloned().collect::<Vec<_>>();
+        assert!(!ended.is_empty());
+        for lease in &ended {
+            self.leases.remove(lease);
+        }
+        assert!(!self.leases.is_empty());
+        self.removed = ended.len();
     }
 
     fn expiry(&self) -> Option<Timestamp> {

@@ -1,13 +1,15 @@
 //! The algorithms: no server, no clock, no `unsafe`.
 //!
-//! Each reads through a small trait ([`log::LogStore`], [`counter::CounterStore`]), judges, and
-//! only then writes, so that a caller can judge several keys before it writes any.
+//! Each reads through a small trait ([`log::SortedSet`], [`counter::CounterStore`],
+//! [`lease::LeaseStore`]), judges, and only then writes, so that a caller can judge several keys before
+//! it writes any.
 
 #![forbid(unsafe_code)]
 
 pub mod all;
 pub mod counter;
 pub mod decimal;
+pub mod lease;
 pub mod log;
 pub mod refund;
 pub mod tier;
@@ -34,13 +36,15 @@ pub enum Kind {
     Log,
     /// `SLIDE.COUNTER`.
     Counter,
+    /// `SLIDE.LEASE`.
+    Lease,
 }
 
 impl Kind {
     /// The type of value that it is stored in.
     pub fn value_type(self) -> &'static str {
         match self {
-            Self::Log => "sorted set",
+            Self::Log | Self::Lease => "sorted set",
             Self::Counter => "hash",
         }
     }
@@ -51,6 +55,7 @@ impl Display for Kind {
         out.write_str(match self {
             Self::Log => "SLIDE.LOG",
             Self::Counter => "SLIDE.COUNTER",
+            Self::Lease => "SLIDE.LEASE",
         })
     }
 }
@@ -64,6 +69,10 @@ pub enum Foreign {
     LogOfLeases,
     /// It should be a counter.
     Counter,
+    /// It should be leases.
+    Lease,
+    /// It should be leases, and it holds a log.
+    LeasesOfLog,
 }
 
 impl Display for Foreign {
@@ -72,6 +81,8 @@ impl Display for Foreign {
             Self::Log => "a sorted set that SLIDE.LOG did not write",
             Self::LogOfLeases => "leases, SLIDE.LOG did not write it",
             Self::Counter => "a hash that SLIDE.COUNTER did not write",
+            Self::Lease => "a sorted set that SLIDE.LEASE did not write",
+            Self::LeasesOfLog => "a log, SLIDE.LEASE did not write it",
         })
     }
 }
@@ -96,7 +107,7 @@ pub trait Call {
     /// [`Foreign`] when a further read finds something that the limiter did not write.
     fn settle(&mut self, record: bool) -> Result<Verdict, Foreign>;
 
-    /// Every tier of the call, once settled, in the caller's order.
+    /// Every tier of the call, once settled, in the caller's order; none where a limit has no window.
     ///
     /// # Errors
     /// As for [`Call::settle`].

@@ -8,6 +8,9 @@ pub const MAX_UNITS: u64 = (1 << 53) - 1;
 /// The longest window, 10 years, in milliseconds.
 pub const MAX_WINDOW_MS: u64 = 315_576_000_000;
 
+/// The longest life of a lease, 1 day, in milliseconds.
+pub const MAX_TTL_MS: u64 = 86_400_000;
+
 /// Units that a tier allows in its window, 0 to [`MAX_UNITS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit(u64);
@@ -95,6 +98,20 @@ impl From<Age> for Millis {
     }
 }
 
+/// How long a lease lives, 1 ms to [`MAX_TTL_MS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ttl(u64);
+
+impl Ttl {
+    /// The longest, 1 day.
+    pub const MAX: Self = Self(MAX_TTL_MS);
+
+    /// `None` for 0 and above [`MAX_TTL_MS`].
+    pub fn new(ms: u64) -> Option<Self> {
+        (1..=MAX_TTL_MS).contains(&ms).then_some(Self(ms))
+    }
+}
+
 /// A point in time: milliseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(i64);
@@ -102,6 +119,25 @@ pub struct Timestamp(i64);
 impl Timestamp {
     /// The latest time that a sorted-set score holds exactly, 2^53 - 1.
     pub const MAX: Self = Self((1 << 53) - 1);
+
+    /// A score that is a whole number of milliseconds, not before the epoch.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::float_cmp,
+        reason = "the range check leaves only integers that both types hold exactly"
+    )]
+    pub fn from_score(score: f64) -> Option<Self> {
+        let in_range = (0.0..=Self::MAX.0 as f64).contains(&score);
+        let ms = score as i64;
+        (in_range && ms as f64 == score).then_some(Self(ms))
+    }
+
+    /// This time as a score. Times that are written are below 2^53 and therefore exact.
+    #[expect(clippy::cast_precision_loss, reason = "below 2^53")]
+    pub fn as_score(self) -> f64 {
+        self.0 as f64
+    }
 
     /// The point `ms` after the epoch.
     pub fn from_millis(ms: i64) -> Self {
@@ -138,6 +174,14 @@ impl Add<Window> for Timestamp {
 
     fn add(self, window: Window) -> Self {
         Self(self.0.saturating_add_unsigned(window.0))
+    }
+}
+
+impl Add<Ttl> for Timestamp {
+    type Output = Self;
+
+    fn add(self, ttl: Ttl) -> Self {
+        Self(self.0.saturating_add_unsigned(ttl.0))
     }
 }
 

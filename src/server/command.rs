@@ -33,14 +33,14 @@ pub trait Command {
 /// Called by the server, with a command's context and arguments.
 pub(super) unsafe extern "C" fn trampoline<C: Command>(
     ctx: *mut RedisModuleCtx,
-    argv: *mut *mut RedisModuleString,
+    first: *mut *mut RedisModuleString,
     count: c_int,
 ) -> c_int {
     let effects = Effects::default();
     let raw = ctx;
     // SAFETY: the server's context and arguments last until this function returns, and nothing
     // made of them is kept.
-    let (ctx, args) = unsafe { (Context::new(raw, &effects), Args::new(argv, count)) };
+    let (ctx, args) = unsafe { (Context::new(raw, &effects), Args::new(first, count)) };
     if matches!(C::SPEC.keys, Keys::Counted(_)) && ctx.wants_keys() {
         report_counted_keys(ctx, args);
         return OK;

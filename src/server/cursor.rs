@@ -1,17 +1,15 @@
-//! A place in a log's sorted set.
+//! A place in the sorted set of a log or of leases.
 
 use super::api::{OK, api};
 use super::key::{Holds, Key};
 use super::module_string::ModuleString;
 use crate::limiter::Foreign;
-use crate::limiter::log::Entry;
-
-/// How the members of leases begin, and those of logs do not.
-const LEASE_MARK: &[u8] = b"@";
+use crate::limiter::lease::Lease;
+use crate::limiter::log::{self, Entry, Member};
 
 /// A place in the set of an open key. The set cannot change while it stands.
 #[derive(Debug)]
-pub(super) struct Cursor<'k, 'a> {
+pub struct Cursor<'k, 'a> {
     key: &'k mut Key<'a>,
 }
 
@@ -28,6 +26,24 @@ impl<'k, 'a> Cursor<'k, 'a> {
                 above,
                 through,
                 1,
+                0
+            ))
+        };
+        (status == OK).then_some(Self { key })
+    }
+
+    /// At the first element of all; `None` where nothing is.
+    pub(super) fn oldest(key: &'k mut Key<'a>) -> Option<Self> {
+        if key.holds() == Holds::Nothing {
+            return None;
+        }
+        // SAFETY: as in `first`.
+        let status = unsafe {
+            api!(RedisModule_ZsetFirstInScoreRange(
+                key.raw(),
+                f64::NEG_INFINITY,
+                f64::INFINITY,
+                0,
                 0
             ))
         };
@@ -53,6 +69,7 @@ impl<'k, 'a> Cursor<'k, 'a> {
     }
 
     /// The score and the member; `None` where the range is empty.
+    #[inline]
     pub(super) fn element(&mut self) -> Option<(f64, ModuleString<'a>)> {
         let mut score = 0.0;
         // SAFETY: the key has a cursor. The server answers null past the end, and otherwise a
@@ -66,35 +83,61 @@ impl<'k, 'a> Cursor<'k, 'a> {
         }
     }
 
-    /// The entry of a log.
+    /// The newest entry of a log, where the cursor is at the last element.
     ///
     /// # Errors
     /// [`Foreign`] if a log did not write it.
     pub(super) fn entry(&mut self) -> Result<Option<Entry>, Foreign> {
+        let element = self.element();
+        let entry = element.map(|(score, member)| Member::read(score, member.bytes())?.single());
+        entry.transpose()
+    }
+
+    /// The lease.
+    ///
+    /// # Errors
+    /// [`Foreign`] if it was not written as one.
+    pub(super) fn lease(&mut self) -> Result<Option<Lease>, Foreign> {
         let Some((score, member)) = self.element() else {
             return Ok(None);
         };
-        match Entry::parse(score, member.bytes()) {
-            Some(entry) => Ok(Some(entry)),
-            None if member.bytes().starts_with(LEASE_MARK) => Err(Foreign::LogOfLeases),
-            None => Err(Foreign::Log),
+        match Lease::parse(score, member.bytes()) {
+            Some(lease) => Ok(Some(lease)),
+            None if Member::read(score, member.bytes()).is_ok() => Err(Foreign::LeasesOfLog),
+            None => Err(Foreign::Lease),
         }
     }
 
-    pub(super) fn is_at_end(&self) -> bool {
-        // SAFETY: the key has a cursor.
-        unsafe { api!(RedisModule_ZsetRangeEndReached(self.key.raw())) != 0 }
-    }
-
     /// Moves on; `false`, and no move, where the range ends.
+    #[inline]
     pub(super) fn advance(&mut self) -> bool {
         // SAFETY: the key has a cursor.
         unsafe { api!(RedisModule_ZsetRangeNext(self.key.raw())) == 1 }
     }
 
     /// Moves back; `false`, and no move, where the range begins.
+    #[inline]
     pub(super) fn retreat(&mut self) -> bool {
         // SAFETY: the key has a cursor.
         unsafe { api!(RedisModule_ZsetRangePrev(self.key.raw())) == 1 }
+    }
+}
+
+impl<'a> log::Cursor for Cursor<'_, 'a> {
+    type Text = ModuleString<'a>;
+
+    #[inline]
+    fn element(&mut self) -> Option<(f64, ModuleString<'a>)> {
+        self.element()
+    }
+
+    #[inline]
+    fn advance(&mut self) -> bool {
+        self.advance()
+    }
+
+    #[inline]
+    fn retreat(&mut self) -> bool {
+        self.retreat()
     }
 }

@@ -55,9 +55,15 @@ pub(super) const HRANDFIELD: ServerCommand = ServerCommand {
     sample: &[c"key", c"1"],
 };
 
+/// Only read.
+pub(super) const ZCOUNT: ServerCommand = ServerCommand {
+    name: c"ZCOUNT",
+    sample: &[c"key", c"1", c"2"],
+};
+
 /// All that must be there for the module to work: the server looks them up by their current names,
 /// and would propagate nothing, silently, under another.
-pub(super) const NEEDED: [&ServerCommand; 8] = [
+pub(super) const NEEDED: [&ServerCommand; 9] = [
     &ZADD,
     &ZREM,
     &ZREMRANGEBYSCORE,
@@ -66,6 +72,7 @@ pub(super) const NEEDED: [&ServerCommand; 8] = [
     &PEXPIREAT,
     &UNLINK,
     &HRANDFIELD,
+    &ZCOUNT,
 ];
 
 /// A keyspace event.
@@ -80,6 +87,8 @@ pub(super) struct Event {
 impl Event {
     pub(super) const ADDED: Self = Self::change(raw::NotifyEvent::ZSET, c"zadd");
     pub(super) const REMOVED: Self = Self::change(raw::NotifyEvent::ZSET, c"zrem");
+    pub(super) const RANGE_REMOVED: Self =
+        Self::change(raw::NotifyEvent::ZSET, c"zremrangebyscore");
     pub(super) const SET: Self = Self::change(raw::NotifyEvent::HASH, c"hset");
     pub(super) const FIELDS_DELETED: Self = Self::change(raw::NotifyEvent::HASH, c"hdel");
     pub(super) const EXPIRY: Self = Self::change(raw::NotifyEvent::GENERIC, c"expire");
@@ -99,21 +108,12 @@ impl Event {
     }
 }
 
-/// A part of a sorted set, in the words of ZREMRANGEBYSCORE.
-#[derive(Debug)]
-pub(super) struct ScoreRange {
-    pub(super) first: String,
-    pub(super) last: String,
-}
-
 type KeyName = *mut RedisModuleString;
 
 /// What is left to do once the command has closed its keys.
 #[derive(Debug, Default)]
 pub(super) struct Effects {
     events: RefCell<SmallVec<[(KeyName, &'static Event); 6]>>,
-    /// Parts of sorted sets to be removed. Few calls have any.
-    removals: RefCell<Vec<(KeyName, ScoreRange)>>,
 }
 
 impl Effects {
@@ -122,13 +122,7 @@ impl Effects {
         self.events.borrow_mut().push((key, event));
     }
 
-    /// Has a part of a sorted set removed by ZREMRANGEBYSCORE, which is faster than the module's own
-    /// way, and tells subscribers by itself, at once.
-    pub(super) fn remove_later(&self, key: KeyName, range: ScoreRange) {
-        self.removals.borrow_mut().push((key, range));
-    }
-
-    /// Does what is left, in this order: watchers and tracking clients, removals, subscribers.
+    /// Does what is left, in this order: watchers and tracking clients, subscribers.
     ///
     /// # Safety
     /// `ctx` is the running command's, it has no open key, and the names that were noted are alive.
@@ -142,10 +136,6 @@ impl Effects {
                 unsafe { api!(RedisModule_SignalModifiedKey(ctx, *key)) };
             }
         }
-        for (key, range) in self.removals.borrow().iter() {
-            // SAFETY: the caller vouches for both.
-            unsafe { range.remove(ctx, *key) };
-        }
         for (key, event) in events.iter() {
             let class: c_int = event.class.bits();
             // SAFETY: the caller vouches for both; the event's name is static.
@@ -156,33 +146,6 @@ impl Effects {
                     event.name.as_ptr(),
                     *key
                 ));
-            }
-        }
-    }
-}
-
-impl ScoreRange {
-    /// The server has no reason to refuse it.
-    ///
-    /// # Safety
-    /// As for [`Effects::tell`].
-    #[cold]
-    unsafe fn remove(&self, ctx: *mut RedisModuleCtx, key: KeyName) {
-        // SAFETY: the format fits the arguments (`!` propagates): a string of the running command, and
-        // twice bytes with their number. The reply is ours to free; it is null after a refusal.
-        unsafe {
-            let reply = api!(RedisModule_Call(
-                ctx,
-                ZREMRANGEBYSCORE.name.as_ptr(),
-                c"!sbb".as_ptr(),
-                key,
-                self.first.as_ptr(),
-                self.first.len(),
-                self.last.as_ptr(),
-                self.last.len()
-            ));
-            if !reply.is_null() {
-                api!(RedisModule_FreeCallReply(reply));
             }
         }
     }

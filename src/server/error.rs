@@ -21,6 +21,10 @@ pub enum Error {
         most: u64,
         found: Found,
     },
+    /// A lease's id of a wrong length.
+    Id { most: usize, length: usize },
+    /// A lease without an id.
+    NoId { most: usize },
     /// A limit with no window after it, where a window must follow.
     NoWindow { limit: u64 },
     /// One tier more than a call can name.
@@ -43,6 +47,8 @@ pub enum Error {
     },
     /// BUCKETS or STRICT for a key that holds a log.
     CounterOption,
+    /// More than one tier, or an option, for a key that holds leases.
+    MoreThanOneLimit,
     /// No key, although the server checks the number of arguments.
     NoKey,
     /// The key holds a value of another type, which the module did not write.
@@ -94,6 +100,10 @@ impl Display for Error {
                     None => Ok(()),
                 }
             }
+            Self::Id { most, length } => {
+                write!(out, "ERR id must be 1 to {most} bytes, got {length} bytes")
+            }
+            Self::NoId { most } => write!(out, "ERR id must be 1 to {most} bytes, got nothing"),
             Self::NoWindow { limit } => write!(
                 out,
                 "ERR limit '{limit}' has no window, such as 60s: a cost is written COST {limit}"
@@ -122,7 +132,7 @@ impl Display for Error {
             } => {
                 write!(
                     out,
-                    "ERR expected one clause (LOG or COUNTER) for each key, {keys} in all, \
+                    "ERR expected one clause (LOG, COUNTER or LEASE) for each key, {keys} in all, \
                      got {clauses}"
                 )?;
                 match next {
@@ -133,6 +143,9 @@ impl Display for Error {
             Self::CounterOption => {
                 out.write_str("ERR BUCKETS and STRICT are for counters, and the key holds a log")
             }
+            Self::MoreThanOneLimit => out.write_str(
+                "ERR key holds leases, of which SLIDE.PEEK takes one limit, any window, and no options",
+            ),
             Self::NoKey => out.write_str("ERR key must be given, got nothing"),
             Self::WrongType => {
                 out.write_str("WRONGTYPE Operation against a key holding the wrong kind of value")

@@ -48,6 +48,12 @@ impl<'a> ModuleString<'a> {
     }
 }
 
+impl AsRef<[u8]> for ModuleString<'_> {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes()
+    }
+}
+
 impl Drop for ModuleString<'_> {
     fn drop(&mut self) {
         // SAFETY: the string is ours, and this is the only place that frees it.

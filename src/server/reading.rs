@@ -5,14 +5,25 @@ use std::slice;
 use redis_module::raw::RedisModuleCallReply;
 
 use super::api::api;
-use super::effects::HRANDFIELD;
+use super::effects::{HRANDFIELD, ZCOUNT};
 use super::key::Key;
+use crate::limiter::units::Timestamp;
 
 /// A reply of the server's, freed when dropped.
 #[derive(Debug)]
 struct Reply(*mut RedisModuleCallReply);
 
 impl Reply {
+    /// An integer reply; `None` if it is anything else.
+    fn integer(&self) -> Option<usize> {
+        if self.0.is_null() {
+            return None;
+        }
+        // SAFETY: the reply lives as long as `self`; the server answers a negative number where it is no
+        // integer, as no count is.
+        usize::try_from(unsafe { api!(RedisModule_CallReplyInteger(self.0)) }).ok()
+    }
+
     /// The elements of an array reply, as bytes; none if it is anything else.
     fn strings(&self) -> Vec<Vec<u8>> {
         if self.0.is_null() {
@@ -68,4 +79,30 @@ pub(super) fn random_fields(key: &Key<'_>, most: usize) -> Vec<(Vec<u8>, Vec<u8>
         fields.push((field, value));
     }
     fields
+}
+
+/// How many members of the sorted set at an open key have a score after `after`, and not after `through`.
+///
+/// # Panics
+/// If the server refuses to count, which it has no reason to.
+pub(super) fn count_scores(key: &Key<'_>, after: Timestamp, through: Timestamp) -> usize {
+    let after = format!("({}", after.as_millis());
+    let through = through.as_millis().to_string();
+    // SAFETY: the format fits the arguments: a string of the running command, and twice bytes with their
+    // number. The command only reads, so that the open key stays valid.
+    let reply = Reply(unsafe {
+        api!(RedisModule_Call(
+            key.ctx.raw,
+            ZCOUNT.name.as_ptr(),
+            c"sbb".as_ptr(),
+            key.name.raw,
+            after.as_ptr(),
+            after.len(),
+            through.as_ptr(),
+            through.len()
+        ))
+    });
+    let count = reply.integer();
+    assert!(count.is_some(), "the server refused to count");
+    count.unwrap_or(0)
 }

@@ -32,7 +32,7 @@ pub(super) fn remember_loading(ctx: Context<'_>) {
     }
     TIME_HAS_PASSED.store(false, Ordering::Relaxed);
     let event = RedisModuleEvent {
-        id: raw::REDISMODULE_EVENT_CRON_LOOP.into(),
+        id: raw::REDISMODULE_EVENT_CRON_LOOP,
         dataver: 1,
     };
     // SAFETY: the context is that of loading, and the callback only stores a flag. The server drops the

@@ -1,14 +1,16 @@
 //! Writing to an open key: each write is made, propagated, and noted for those who are told of it.
 
 use std::ffi::c_void;
+use std::ops::Bound;
 
 use redis_module::raw::{self, RedisModuleString};
 use smallvec::SmallVec;
 
 use super::api::{OK, api};
-use super::effects::{Event, HDEL, HSET, PEXPIREAT, ScoreRange, UNLINK, ZADD, ZREM};
+use super::effects::{Event, HDEL, HSET, PEXPIREAT, UNLINK, ZADD, ZREM, ZREMRANGEBYSCORE};
 use super::key::Key;
 use super::module_string::ModuleString;
+use crate::limiter::log::ScoreRange;
 use crate::limiter::units::Timestamp;
 
 /// Propagates a command on the key with these further arguments, which must fit the format.
@@ -73,7 +75,7 @@ impl Key<'_> {
         let status = unsafe {
             api!(RedisModule_ZsetAdd(
                 self.writable(),
-                score(time),
+                time.as_score(),
                 member.raw(),
                 std::ptr::null_mut()
             ))
@@ -84,27 +86,48 @@ impl Key<'_> {
     /// ZREM of members, one or more, all of which are there.
     pub(super) fn zset_remove(&mut self, members: &[ModuleString<'_>]) {
         let members = handles(members);
-        for member in &members {
-            // SAFETY: the key is open for writing; nothing is asked back.
-            let status = unsafe {
-                api!(RedisModule_ZsetRem(
-                    self.writable(),
-                    *member,
-                    std::ptr::null_mut()
-                ))
-            };
-            assert_written(status == OK);
-        }
+        members.iter().for_each(|member| self.zset_take(*member));
         replicate!(self, ZREM, c"sv", members.as_ptr(), members.len());
         self.note(&Event::REMOVED);
+        self.note_if_gone();
+    }
+
+    /// ZREMRANGEBYSCORE of a range that has exactly these members, one or more.
+    pub(super) fn zset_remove_range(&mut self, range: ScoreRange, members: &[ModuleString<'_>]) {
+        for member in members {
+            self.zset_take(member.raw());
+        }
+        let first = bound("-inf", range.0);
+        let last = bound("+inf", range.1);
+        replicate!(
+            self,
+            ZREMRANGEBYSCORE,
+            c"sbb",
+            first.as_ptr(),
+            first.len(),
+            last.as_ptr(),
+            last.len()
+        );
+        self.note(&Event::RANGE_REMOVED);
+        self.note_if_gone();
+    }
+
+    fn zset_take(&mut self, member: *mut RedisModuleString) {
+        // SAFETY: the key is open for writing; nothing is asked back.
+        let status = unsafe {
+            api!(RedisModule_ZsetRem(
+                self.writable(),
+                member,
+                std::ptr::null_mut()
+            ))
+        };
+        assert_written(status == OK);
+    }
+
+    fn note_if_gone(&self) {
         if self.len() == 0 {
             self.note(&Event::DELETED);
         }
-    }
-
-    /// ZREMRANGEBYSCORE, once the command has closed all its keys.
-    pub(super) fn zset_remove_later(&mut self, range: ScoreRange) {
-        self.ctx.effects.remove_later(self.name.raw, range);
     }
 
     /// HSET of one field.
@@ -171,8 +194,27 @@ fn assert_written(done: bool) {
     assert!(done, "the server refused to write to an open key");
 }
 
-/// A time as a score. Times that are written are below 2^53 and therefore exact.
-#[expect(clippy::cast_precision_loss, reason = "below 2^53")]
-pub(super) fn score(time: Timestamp) -> f64 {
-    time.as_millis() as f64
+/// The end of a range of scores, as ZREMRANGEBYSCORE reads it.
+fn bound(unbounded: &str, end: Bound<f64>) -> String {
+    match end {
+        Bound::Unbounded => unbounded.to_owned(),
+        Bound::Included(score) => spelled(score),
+        Bound::Excluded(score) => format!("({}", spelled(score)),
+    }
+}
+
+/// A score. Those of a log are whole numbers, for which there is a faster way.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::float_cmp,
+    reason = "a number that is not the same afterwards takes the other way"
+)]
+fn spelled(score: f64) -> String {
+    let whole = score as i64;
+    if whole as f64 == score {
+        itoa::Buffer::new().format(whole).to_owned()
+    } else {
+        score.to_string()
+    }
 }

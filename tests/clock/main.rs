@@ -18,6 +18,8 @@ mod far;
 mod healing;
 mod histories;
 mod key;
+mod leases;
+mod leases_in_all;
 mod log;
 mod moving;
 mod promises;

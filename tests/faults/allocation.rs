@@ -81,6 +81,13 @@ fn calls_on_a_huge_log_take_little() {
         1,
         "it was not healed"
     );
+
+    // The newest thousand are gone, and it takes from the oldest of the thousand before: all of these
+    // are spelled again, twice.
+    let age = now(&mut con) - time + 1990;
+    let words = format!("SLIDE.REFUND log 9 AGE {age}ms");
+    let taken = assert_grows_by(&mut con, &words, &line(&words), 2000 * KIB + LEEWAY);
+    assert_eq!(taken.expect("a number"), Value::Int(9));
 }
 
 /// A hash of somebody else's is told by its first fields, however many there are.
@@ -134,11 +141,13 @@ fn a_refund_takes_its_windows_room() {
     assert_eq!(taken.expect("it is a counter"), Value::Int(1));
 }
 
-/// Ten thousand keys in one call: at most so much for each, beside what the words themselves take.
+/// The most that one call can ask: 64 keys, with 16 tiers each, and headers for all of them.
 #[test]
-fn a_call_on_many_keys_takes_room_for_each() {
-    const KEYS: i64 = 10_000;
-    const EACH: i64 = 2 * KIB;
+fn a_call_on_all_keys_that_it_may_have_takes_room_for_each() {
+    const KEYS: i64 = 64;
+    const TIERS: i64 = 16;
+    /// Buckets, the words of the headers, and what is written and propagated.
+    const EACH: i64 = 4 * KIB;
     let server = Server::start();
     let mut con = server.connect();
     let mut all = cmd("SLIDE.ALL");
@@ -148,23 +157,17 @@ fn a_call_on_many_keys_takes_room_for_each() {
     }
     for key in 0..KEYS {
         all.arg(if key % 2 == 0 { "LOG" } else { "COUNTER" });
-        all.arg(&["1", "1h", "2", "1d"]);
+        for tier in 1..=TIERS {
+            all.arg(tier).arg(format!("{tier}h"));
+        }
+        all.arg(&["COST", "1"]);
+        if key % 2 == 1 {
+            all.arg(&["BUCKETS", "64"]);
+        }
     }
-    // The same words, which the server has to take in whatever comes of them.
-    let mut wrong = all.clone();
-    wrong.arg("NX");
-    for _ in 0..2 {
-        wrong
-            .query::<Value>(&mut con)
-            .expect_err("there is no such option");
-    }
-    let (words, error) = growth(&mut con, &wrong);
-    error.expect_err("there is no such option");
-    let bound = words.max(0) + KEYS * EACH + LEEWAY;
-    for (what, limited) in [
-        ("recorded in 10,000 keys", 0),
-        ("limited by 10,000 keys", 1),
-    ] {
+    all.arg("HEADERS");
+    let bound = KEYS * TIERS * EACH + LEEWAY / 4;
+    for (what, limited) in [("recorded in 64 keys", 0), ("limited by 64 keys", 1)] {
         let reply = assert_grows_by(&mut con, what, &all, bound);
         let Ok(Value::Array(parts)) = reply else {
             panic!("no array but {reply:?}");
@@ -190,6 +193,7 @@ fn a_huge_argument_is_not_copied() {
         &["SLIDE.COUNTER", "k", "5", &huge],
         &["SLIDE.PEEK", "k", "5", "60s", &huge],
         &["SLIDE.REFUND", "k", &huge],
+        &["SLIDE.REFUND", "k", "1", "AGE", &huge],
         &["SLIDE.ALL", &huge, "k", "LOG", "5", "60s"],
     ] {
         let (growth, error) = peak(arguments);

@@ -13,8 +13,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use redis::cmd;
 
 use crate::support::random::{Numbers, effort, seeds};
-use crate::support::{Server, Setup, eventually, info, run, slide_peek, state};
-use crate::units::DECADE;
+use crate::support::{DECADE, Server, Setup, eventually, info, run, slide_peek, state};
 use clients::{Account, Clients, Finder, connect};
 
 /// The limit of both keys. One unit at a time fills it to the last.

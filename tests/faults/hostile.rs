@@ -5,7 +5,7 @@ mod words;
 
 use redis::{Cmd, Connection, RedisResult, Value, cmd, pipe};
 
-use crate::support::oracle::grammar::{self, Refusal, Request};
+use crate::support::oracle::grammar::{self, Asks, Refusal, Request};
 use crate::support::random::{Numbers, effort, seeds};
 use crate::support::{Server, error_text, info_number, run, slide_counter, slide_log, state};
 use expected::{Expected, Holds, check_error, check_reply, expected, show};
@@ -40,7 +40,7 @@ impl Tally {
             Ok(_) => &mut self.replies,
             Err(error) => match error_text(error).as_str() {
                 text if text.starts_with("WRONGTYPE ") => &mut self.wrong_type,
-                text if text.ends_with(" did not write") => &mut self.foreign,
+                text if text.contains(" did not write") => &mut self.foreign,
                 text if text.starts_with("ERR syntax error: ") => &mut self.syntax,
                 text if text.to_lowercase().starts_with("err wrong number") => &mut self.arity,
                 _ => &mut self.other_errors,
@@ -58,7 +58,7 @@ fn command((name, words): &Line) -> Cmd {
     command
 }
 
-/// Keys of every type, of the module's two among them, to live for an hour at least.
+/// Keys of every type, of the module's kinds among them, to live for an hour at least.
 fn set_up(con: &mut Connection) {
     run::<()>(con, "FLUSHALL", &[]);
     for (name, arguments) in [
@@ -88,6 +88,10 @@ fn set_up(con: &mut Connection) {
             slide_log(con, &log, &tiers, &["COST", cost]);
             slide_counter(con, &counter, &tiers, &["COST", cost]);
         }
+        for id in ["job:1", "job:2"] {
+            let lease = format!("lease:{number}");
+            run::<Value>(con, "SLIDE.LEASE", &[&lease, "5", "2h", id]);
+        }
     }
 }
 
@@ -95,6 +99,7 @@ fn holds_at_first(key: &[u8]) -> Holds {
     match key {
         b"log:0" | b"log:1" => Holds::Log,
         b"counter:0" | b"counter:1" => Holds::Counter,
+        b"lease:0" | b"lease:1" => Holds::Leases,
         b"string" | b"list" | b"set" | b"stream" => Holds::Other,
         _ => foreign(key).unwrap_or(Holds::Nothing),
     }
@@ -147,14 +152,14 @@ fn mixed_commands_are_answered(con: &mut Connection, numbers: &mut Numbers, tall
         .take(BATCH)
         .collect();
     let commands = lines.iter().flat_map(|(line, keys)| {
-        let types = keys.iter().map(|key| cmd("TYPE").arg(key).clone());
-        types.chain([command(line)]).collect::<Vec<_>>()
+        let looks = keys.iter().flat_map(|key| look(key));
+        looks.chain([command(line)]).collect::<Vec<_>>()
     });
     let mut results = send(con, commands).into_iter();
     for (line, keys) in &lines {
         let types: Vec<(&[u8], Holds)> = keys
             .iter()
-            .map(|key| (key.as_slice(), holds(key, results.next())))
+            .map(|key| (key.as_slice(), holds(key, results.next(), results.next())))
             .collect();
         let result = results.next().expect("a result for each command");
         tally.add(&result);
@@ -174,21 +179,41 @@ fn keys_that_stay((name, words): &Line) -> Option<Vec<Vec<u8>>> {
     let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
     match grammar::read(*name, &words) {
         Err(_) => Some(Vec::new()),
-        Ok(Request::Refund { key, .. }) => Some(vec![key]),
+        Ok(Request::Refund { key, .. } | Request::Release { key, .. }) => Some(vec![key]),
         Ok(Request::Limit { clauses, .. }) => clauses
             .into_iter()
             .map(|clause| {
-                let stays = clause.tiers.iter().any(|tier| tier.1 >= A_MINUTE);
-                stays.then_some(clause.key)
+                let longest = match clause.asks {
+                    Asks::Limit { tiers, .. } => tiers.iter().map(|tier| tier.1).max()?,
+                    Asks::Lease { ttl, .. } => ttl,
+                };
+                (longest >= A_MINUTE).then_some(clause.key)
             })
             .collect(),
     }
 }
 
-fn holds(key: &[u8], kind: Option<RedisResult<Value>>) -> Holds {
+/// Two commands that say what a key holds. The second fails where that is no sorted set.
+fn look(key: &[u8]) -> [Cmd; 2] {
+    let newest = cmd("ZRANGE").arg(key).arg(&["-1", "-1"]).clone();
+    [cmd("TYPE").arg(key).clone(), newest]
+}
+
+/// What their answers say.
+fn holds(
+    key: &[u8],
+    kind: Option<RedisResult<Value>>,
+    newest: Option<RedisResult<Value>>,
+) -> Holds {
     let kind: String = redis::from_redis_value(kind.expect("a result").expect("TYPE")).unwrap();
-    foreign(key).unwrap_or(match kind.as_str() {
+    let is_lease = || {
+        let newest = newest.expect("a result").expect("ZRANGE");
+        let members: Vec<Vec<u8>> = redis::from_redis_value(newest).expect("members");
+        members[0].starts_with(b"@")
+    };
+    foreign(key).unwrap_or_else(|| match kind.as_str() {
         "none" => Holds::Nothing,
+        "zset" if is_lease() => Holds::Leases,
         "zset" => Holds::Log,
         "hash" => Holds::Counter,
         _ => Holds::Other,

@@ -8,13 +8,13 @@ mod step;
 use redis::{Connection, cmd, pipe};
 
 use crate::support::oracle::Shape;
-use crate::support::oracle::grammar::Kind;
-use crate::support::random::{Numbers, effort, seeds};
-use crate::support::{Server, add_tiers, info_number, now, run};
+use crate::support::random::{Numbers, assert_telling, effort, seeds};
+use crate::support::{Server, add_tiers, bucket, info_number, now, run};
 use change::{changed, flips};
+pub use content::Kind;
 use content::{Answer, Content};
 pub use step::Tally;
-use step::{Case, Limits, Step};
+use step::{BESIDE, Case, KEY, Limits, Step};
 
 /// The longest windows of the calls. A key lives as long as its round at least.
 const SCALES: [u64; 3] = [60_000, 86_400_000, 315_576_000_000];
@@ -42,7 +42,7 @@ impl Base {
         let time = now(con);
         let old = match kind {
             Kind::Log => old_log(time, scale, numbers),
-            Kind::Counter => old_counter(time, &limits, numbers),
+            Kind::Counter => old_counter(key, time, &limits, numbers),
         };
         let mut pipeline = pipe();
         old.write(&mut pipeline, key, expiry(time));
@@ -52,7 +52,7 @@ impl Base {
         pipeline.add_command(Content::query(kind, key));
         let replies: Vec<redis::Value> = pipeline.query(con).expect("good data, and good calls");
         let content = Content::of(kind, replies.last().expect("the content"));
-        let answer = content.answer(Some(&limits.windows()), limits.shape);
+        let answer = content.answer(key, Some(&limits.windows()), limits.shape);
         assert!(
             matches!(answer, Answer::Of(_)),
             "the module wrote {}",
@@ -89,7 +89,7 @@ fn old_log(time: i64, scale: u64, numbers: &mut Numbers) -> Content {
 }
 
 /// A field for some of the windows, its newest bucket now or a little before.
-fn old_counter(time: i64, limits: &Limits, numbers: &mut Numbers) -> Content {
+fn old_counter(key: &str, time: i64, limits: &Limits, numbers: &mut Numbers) -> Content {
     let buckets = limits.shape.buckets;
     let most_count = [1, 10, 1 << 57][numbers.place(3)];
     let mut pairs = Vec::new();
@@ -97,7 +97,9 @@ fn old_counter(time: i64, limits: &Limits, numbers: &mut Numbers) -> Content {
         if numbers.one_in(4) {
             continue;
         }
-        let index = time.unsigned_abs() * buckets / window - numbers.below(3);
+        let [length, count] = [window, buckets].map(|number| number.try_into().expect("small"));
+        let current = bucket(key, length, count, time).unsigned_abs();
+        let index = current - numbers.below(3);
         let mut value = vec![index];
         value.extend((0..=buckets).map(|_| numbers.below(most_count)));
         let value: Vec<String> = value.iter().map(u64::to_string).collect();
@@ -114,10 +116,7 @@ fn old_counter(time: i64, limits: &Limits, numbers: &mut Numbers) -> Content {
 }
 
 fn recording(kind: Kind, key: &str, limits: &Limits, numbers: &mut Numbers) -> redis::Cmd {
-    let mut call = cmd(match kind {
-        Kind::Log => "SLIDE.LOG",
-        Kind::Counter => "SLIDE.COUNTER",
-    });
+    let mut call = cmd(&format!("SLIDE.{}", kind.word()));
     call.arg(key);
     add_tiers(&mut call, &limits.tiers);
     call.arg("COST").arg(numbers.one_to(9)).arg("FORCE");
@@ -131,9 +130,9 @@ fn recording(kind: Kind, key: &str, limits: &Limits, numbers: &mut Numbers) -> r
 pub fn round(con: &mut Connection, kind: Kind, seed: u64, tally: &mut Tally) {
     println!("changed {kind:?}s, SLIDE_SEED={seed}");
     let numbers = &mut Numbers::new(seed);
-    let base = Base::random(con, kind, "base", numbers);
+    let base = Base::random(con, kind, KEY, numbers);
     let kind_beside = [Kind::Log, Kind::Counter][numbers.place(2)];
-    let beside = Base::random(con, kind_beside, "base beside", numbers);
+    let beside = Base::random(con, kind_beside, BESIDE, numbers);
     let mut contents = flips(&base.content);
     // Of many flips some, of few all.
     while contents.len() > effort(200, 600) {
@@ -167,6 +166,10 @@ fn change_stored_data(kind: Kind) {
     // A single round need not meet every kind.
     if seeds.len() > 1 {
         assert!(tally.least(kind) > 10, "{tally:?}");
+    }
+    if kind == Kind::Log {
+        let packed = info_number(&mut con, "slide", "slide_packed_entries");
+        assert_telling(packed > 0, "no log had packed members");
     }
     assert_eq!(info_number(&mut con, "slide", "slide_panics"), 0);
     run::<()>(&mut con, "FLUSHALL", &[]);

@@ -22,7 +22,7 @@ fn call(numbers: &mut Numbers) -> Cmd {
     let key = numbers.below(KEYS);
     let (log, counter) = (format!("log:{key}"), format!("counter:{key}"));
     let limit = numbers.one_to(20);
-    let window = 50 + numbers.below(200);
+    let window = format!("{}ms", 50 + numbers.below(200));
     let cost = numbers.below(4);
     let mut call = match numbers.below(20) {
         0..7 => {
@@ -36,11 +36,22 @@ fn call(numbers: &mut Numbers) -> Cmd {
             call.arg("BUCKETS").arg(numbers.buckets()).clone()
         }
         14 => cmd("SLIDE.PEEK").arg(log).arg(limit).arg(window).clone(),
-        15 => cmd("SLIDE.REFUND").arg(counter).arg(1 + cost).clone(),
+        15 => {
+            let mut refund = cmd("SLIDE.REFUND");
+            refund.arg(counter).arg(1 + cost);
+            if numbers.one_in(2) {
+                refund.arg("AGE").arg(&window);
+            }
+            refund
+        }
         16 => {
             let mut call = cmd("SLIDE.ALL");
             call.arg(2).arg(log).arg(counter);
-            call.arg("LOG").arg(limit).arg(window);
+            call.arg("LOG")
+                .arg(limit)
+                .arg(&window)
+                .arg("COST")
+                .arg(cost);
             call.arg("COUNTER").arg(limit).arg(window).clone()
         }
         17 => cmd("SLIDE.LOG").arg(counter).arg(limit).arg(window).clone(),
@@ -52,7 +63,7 @@ fn call(numbers: &mut Numbers) -> Cmd {
         _ => cmd("SLIDE.LOG")
             .arg(log)
             .arg(limit)
-            .arg(limit)
+            .arg(window)
             .arg("NX")
             .clone(),
     };

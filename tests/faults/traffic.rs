@@ -1,4 +1,4 @@
-//! Random calls of every command on a few keys, and a ledger of what they recorded.
+//! Random calls on a few logs and counters, and a ledger of what they recorded.
 
 mod ledger;
 
@@ -7,14 +7,15 @@ use std::ops::RangeInclusive;
 use redis::{Cmd, Connection, cmd};
 
 use crate::support::random::{MOST, Numbers};
-use crate::support::{slide, slide_peek};
-use crate::units::{DECADE, stored_counter, stored_log};
+use crate::support::{ALMOST_A_DECADE, DECADE, slide, slide_peek};
+use crate::units::{stored_counter, stored_log};
 
 pub use ledger::{Ledger, is_explained};
 
 type Tiers = &'static [(u64, &'static str)];
 
-const NEARLY_A_DECADE: &str = "315575999999";
+/// In ms. Refunds of this age look for what is older than some of the calls, and younger than others.
+const OLDEST_REFUND: u64 = 3000;
 
 /// A key and how all its callers limit it.
 pub struct Limited {
@@ -57,7 +58,7 @@ pub static KEYS: [Limited; 9] = [
     counter("counter:wide", &[(1_000_000, DECADE)], "1", true),
     counter(
         "counter:narrow",
-        &[(300, DECADE), (250, NEARLY_A_DECADE)],
+        &[(300, DECADE), (250, ALMOST_A_DECADE)],
         "1",
         true,
     ),
@@ -132,15 +133,16 @@ pub struct Call {
 }
 
 enum Kind {
-    /// Records the cost for each of these keys, when it is admitted or forced.
+    /// Records these costs, each for its key, when the call is admitted or forced.
     Record {
-        keys: Vec<usize>,
-        cost: u32,
+        costs: Vec<(usize, u32)>,
         force: bool,
     },
     Refund {
         key: usize,
         units: u32,
+        /// Whether it says how long ago they were recorded.
+        aged: bool,
     },
     Peek,
 }
@@ -160,9 +162,14 @@ impl Call {
         let units = small(numbers.one_to(30));
         let mut command = cmd("SLIDE.REFUND");
         command.arg(KEYS[key].name).arg(units);
+        let aged = numbers.one_in(2);
+        if aged {
+            let age = numbers.below(OLDEST_REFUND);
+            command.arg("AGE").arg(format!("{age}ms"));
+        }
         Call {
             command,
-            kind: Kind::Refund { key, units },
+            kind: Kind::Refund { key, units, aged },
         }
     }
 
@@ -180,10 +187,8 @@ impl Call {
         let place = numbers.place(KEYS.len());
         let key = &KEYS[place];
         let mut command = slide(key.command(), key.name, key.tiers, &key.options(numbers));
-        if numbers.one_in(4) {
-            command.arg("HEADERS");
-        }
-        Call::recording(numbers, command, vec![place])
+        let cost = add_cost(&mut command, numbers);
+        Call::recording(numbers, command, vec![(place, cost)])
     }
 
     fn all(numbers: &mut Numbers) -> Self {
@@ -197,41 +202,53 @@ impl Call {
         for &key in &keys {
             command.arg(KEYS[key].name);
         }
-        for &key in &keys {
-            let key = &KEYS[key];
+        let mut costs = Vec::new();
+        for &place in &keys {
+            let key = &KEYS[place];
             command.arg(key.command().trim_start_matches("SLIDE."));
             for &(limit, window) in key.tiers {
                 command.arg(limit).arg(window);
             }
             command.arg(key.options(numbers));
+            costs.push((place, add_cost(&mut command, numbers)));
         }
-        Call::recording(numbers, command, keys)
+        Call::recording(numbers, command, costs)
     }
 
-    /// Adds what the calls that record have in common.
-    fn recording(numbers: &mut Numbers, mut command: Cmd, keys: Vec<usize>) -> Self {
-        let cost = small(numbers.below(9));
-        command.arg("COST").arg(cost);
+    /// Adds the options that all calls that record have.
+    fn recording(numbers: &mut Numbers, mut command: Cmd, costs: Vec<(usize, u32)>) -> Self {
+        if numbers.one_in(4) {
+            command.arg("HEADERS");
+        }
         let force = numbers.one_in(25);
         if force {
             command.arg("FORCE");
         }
         Call {
             command,
-            kind: Kind::Record { keys, cost, force },
+            kind: Kind::Record { costs, force },
         }
     }
 
     /// What the call has changed of a key's usage if it was carried out: the least and the most.
     fn change(&self, place: usize) -> RangeInclusive<i64> {
         match &self.kind {
-            Kind::Record { keys, cost, .. } if keys.contains(&place) => {
-                i64::from(*cost)..=i64::from(*cost)
+            Kind::Record { costs, .. } => {
+                let of_key = costs.iter().find(|(key, _)| *key == place);
+                let cost = of_key.map_or(0, |(_, cost)| i64::from(*cost));
+                cost..=cost
             }
-            Kind::Refund { key, units } if *key == place => -i64::from(*units)..=0,
-            _ => 0..=0,
+            Kind::Refund { key, units, .. } if *key == place => -i64::from(*units)..=0,
+            Kind::Refund { .. } | Kind::Peek => 0..=0,
         }
     }
+}
+
+/// Adds a cost, which in a call on several keys is the clause's own.
+fn add_cost(command: &mut Cmd, numbers: &mut Numbers) -> u32 {
+    let cost = small(numbers.below(9));
+    command.arg("COST").arg(cost);
+    cost
 }
 
 fn small(number: u64) -> u32 {

@@ -2,14 +2,8 @@
 
 use redis::{Connection, cmd};
 
-use crate::support::oracle::grammar::LONGEST_WINDOW;
 use crate::support::oracle::stored::{self, Entry, Field};
 use crate::support::run;
-
-/// The longest window: a counter's bucket does not change while a test runs.
-pub const DECADE: &str = "315576000000";
-
-pub const DECADE_MS: u64 = LONGEST_WINDOW;
 
 /// The field of a counter that divides it in four.
 pub const FOUR_BUCKETS: &str = "315576000000/4";

@@ -9,6 +9,7 @@
 //! SLIDE_SERVER=.servers/redis-7.0/redis-server cargo test --test faults write_fixture -- --ignored
 //! ```
 
+mod leases;
 mod writing;
 
 use std::fs;
@@ -16,11 +17,12 @@ use std::path::{Path, PathBuf};
 
 use redis::Connection;
 
+use crate::support::oracle::grammar::LONGEST_WINDOW;
 use crate::support::oracle::stored::Field;
-use crate::support::oracle::{Call, Counter, Log};
+use crate::support::oracle::{Call, Counter, Log, shift};
 use crate::support::random::{MOST, Tiers};
-use crate::support::{Reply, Server, Setup, Timed, all_replies, line, now, reply, run};
-use crate::units::{DECADE, DECADE_MS, stored_counter, stored_log};
+use crate::support::{DECADE, Reply, Server, Setup, Timed, all_replies, line, now, reply, run};
+use crate::units::{stored_counter, stored_log};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/fixtures")
@@ -52,7 +54,7 @@ fn signed(number: u64) -> i64 {
 fn tiers_in_words(tiers: &[(u64, u64)]) -> String {
     let words = tiers
         .iter()
-        .map(|(limit, window)| format!("{limit} {window}"));
+        .map(|(limit, window)| format!("{limit} {window}ms"));
     words.collect::<Vec<_>>().join(" ")
 }
 
@@ -67,12 +69,30 @@ fn timed<T>(con: &mut Connection, call: impl FnOnce(&mut Connection) -> T) -> Ti
     }
 }
 
-/// A key with the same content, to be changed.
-fn copy(con: &mut Connection, key: &str) -> String {
+/// The name of the copy of a key.
+fn copy_of(key: &str) -> String {
     let (kind, _) = key.split_once(':').expect("<kind>:<name>");
-    let copy = format!("copy:{kind}");
+    format!("copy:{kind}")
+}
+
+/// A key with the same content, to be changed. A counter's windows are shifted by the name.
+fn copy(con: &mut Connection, key: &str) -> String {
+    let copy = copy_of(key);
     run::<i64>(con, "COPY", &[key, &copy, "REPLACE"]);
     copy
+}
+
+/// Gives back what a copy of the key recorded at this age, and compares how much that was.
+fn check_aged_refund(
+    con: &mut Connection,
+    key: &str,
+    (units, age): (u64, u64),
+    expected: impl Fn(i64) -> u64,
+) {
+    let copy = copy(con, key);
+    let refund = line(&format!("SLIDE.REFUND {copy} {units} AGE {age}ms"));
+    let taken = timed(con, |con| refund.query::<u64>(con).expect("a number"));
+    taken.matches(expected);
 }
 
 /// Limits around what is used, and at the ends.
@@ -115,23 +135,29 @@ enum Kind {
     Force,
 }
 
+/// Units to give back of those that are used.
+fn refunds(used: u64) -> impl Iterator<Item = u64> {
+    let refunds = [1, 4, used, MOST];
+    refunds.into_iter().filter(|&units| units <= MOST)
+}
+
 fn check_log(con: &mut Connection, key: &str) {
     let stored = stored_log(con, key);
     let log = Log::holding(&stored);
     let newest = stored.last().expect("an entry").time;
     let expiry: i64 = run(con, "PEXPIRETIME", &[key]);
-    let end = newest + signed(DECADE_MS);
+    let end = newest + signed(LONGEST_WINDOW);
     assert!(
-        (end..=end + signed(DECADE_MS / 4)).contains(&expiry),
+        (end..=end + signed(LONGEST_WINDOW / 4)).contains(&expiry),
         "{key}"
     );
 
     let used: u64 = stored.iter().map(|entry| entry.cost).sum();
     let kinds = |limit| {
         [
-            vec![(limit, DECADE_MS)],
-            vec![(5, 60_000), (limit, DECADE_MS)],
-            vec![(limit, DECADE_MS), (MOST, 86_400_000)],
+            vec![(limit, LONGEST_WINDOW)],
+            vec![(5, 60_000), (limit, LONGEST_WINDOW)],
+            vec![(limit, LONGEST_WINDOW), (MOST, 86_400_000)],
         ]
     };
     for (tiers, cost) in questions(used, kinds) {
@@ -144,30 +170,36 @@ fn check_log(con: &mut Connection, key: &str) {
             }
         });
     }
-    for units in [1, 4, used, MOST]
-        .into_iter()
-        .filter(|&units| units <= MOST)
-    {
+    for units in refunds(used) {
         let copy = copy(con, key);
         let mut rest = log.clone();
         let taken: u64 = run(con, "SLIDE.REFUND", &[&copy, &units.to_string()]);
         assert_eq!(taken, rest.refund(units), "{key}");
         let peek = line(&format!("SLIDE.PEEK {copy} {MOST} {DECADE}"));
         timed(con, |con| reply(con, &peek)).matches(|now| rest.peek(now, roomy()));
+
+        let ago = (now(con) - newest).unsigned_abs();
+        for age in [0, ago, ago + 500, ago + 2000] {
+            check_aged_refund(con, key, (units, age), |now| {
+                log.clone().refund_aged(now, units, age)
+            });
+        }
     }
 }
 
 /// One unit of a limit that is out of reach.
 fn roomy() -> Call<'static> {
     Call {
-        tiers: &[(MOST, DECADE_MS)],
+        tiers: &[(MOST, LONGEST_WINDOW)],
         cost: 1,
         force: false,
     }
 }
 
-fn check_field(con: &mut Connection, key: &str, field: &Field, counter: &Counter) {
+fn check_field(con: &mut Connection, key: &str, field: &Field, fields: &[Field]) {
     let (window, buckets) = (field.window, field.buckets);
+    let counter = Counter::holding(key.as_bytes(), fields);
+    let copied = Counter::holding(copy_of(key).as_bytes(), fields);
     let kinds = |limit| {
         [
             vec![(limit, window)],
@@ -184,33 +216,45 @@ fn check_field(con: &mut Connection, key: &str, field: &Field, counter: &Counter
                 let call = Call { tiers, cost, force };
                 match kind {
                     Kind::Peek => counter.peek(now, call, buckets, strict),
-                    Kind::Call | Kind::Force => counter.clone().call(now, call, buckets, strict),
+                    Kind::Call | Kind::Force => copied.clone().call(now, call, buckets, strict),
                 }
             });
         }
     }
 }
 
-fn check_counter(con: &mut Connection, key: &str) {
+/// The first version shifted no windows, and this one reads them as if they were.
+fn check_counter(con: &mut Connection, key: &str, were_shifted: bool) {
     let fields = stored_counter(con, key);
-    let counter = Counter::holding(&fields);
     let expiry: u64 = run(con, "PEXPIRETIME", &[key]);
-    let end = fields.iter().map(end).max();
-    assert_eq!(Some(expiry), end, "{key}");
+    let end = fields.iter().map(|field| {
+        let shift = shift(key.as_bytes(), field.window);
+        end(field) - if were_shifted { shift } else { 0 }
+    });
+    assert_eq!(Some(expiry), end.max(), "{key}");
 
     for field in &fields {
-        check_field(con, key, field, &counter);
+        check_field(con, key, field, &fields);
     }
-    for units in [1, 4, MOST] {
+    let copied = Counter::holding(copy_of(key).as_bytes(), &fields);
+    for units in refunds(MOST) {
         let copy = copy(con, key);
-        let mut rest = counter.clone();
+        let mut rest = copied.clone();
+        let instant = now(con);
         let taken: u64 = run(con, "SLIDE.REFUND", &[&copy, &units.to_string()]);
-        assert_eq!(taken, rest.refund(units), "{key}");
+        assert_eq!(taken, rest.refund(instant, units), "{key}");
         let buckets = fields[0].buckets;
         let peek = line(&format!(
             "SLIDE.PEEK {copy} {MOST} {DECADE} BUCKETS {buckets}"
         ));
         timed(con, |con| reply(con, &peek)).matches(|now| rest.peek(now, roomy(), buckets, false));
+
+        for years in [0, 1, 5, 10] {
+            let age = years * (LONGEST_WINDOW / 10);
+            check_aged_refund(con, key, (units, age), |now| {
+                copied.clone().refund_aged(now, units, age)
+            });
+        }
     }
 }
 
@@ -218,31 +262,38 @@ fn check_counter(con: &mut Connection, key: &str) {
 fn check_pair(con: &mut Connection, keys: [&str; 2]) {
     let log = Log::holding(&stored_log(con, keys[0]));
     let fields = stored_counter(con, keys[1]);
-    let counter = Counter::holding(&fields);
+    let counter = Counter::holding(copy_of(keys[1]).as_bytes(), &fields);
     let buckets = fields[0].buckets;
     for limit in [2, 9, 12, 1000, MOST] {
         let copies = keys.map(|key| copy(con, key));
-        let clauses =
-            format!("LOG {limit} {DECADE} COUNTER {limit} {DECADE} BUCKETS {buckets} COST 3");
+        let clauses = format!(
+            "LOG {limit} {DECADE} COST 3 COUNTER {limit} {DECADE} BUCKETS {buckets} COST 2"
+        );
         let all = line(&format!("SLIDE.ALL 2 {} {clauses}", copies.join(" ")));
         let replies = timed(con, |con| all_replies(&all.query(con).expect("an answer")));
         replies.matches(|now| {
-            let tiers = [(limit, DECADE_MS)];
-            let call = Call {
+            let tiers = [(limit, LONGEST_WINDOW)];
+            let [of_log, of_counter] = [3, 2].map(|cost| Call {
                 tiers: &tiers,
-                cost: 3,
+                cost,
                 force: false,
-            };
+            });
             let (mut log, mut counter) = (log.clone(), counter.clone());
-            let alone = [log.peek(now, call), counter.peek(now, call, buckets, false)];
+            let alone = [
+                log.peek(now, of_log),
+                counter.peek(now, of_counter, buckets, false),
+            ];
             if alone.iter().any(|reply| reply.limited == 1) {
                 let refused = [
-                    log.refuse(now, call),
-                    counter.refuse(now, call, buckets, false),
+                    log.refuse(now, of_log),
+                    counter.refuse(now, of_counter, buckets, false),
                 ];
                 return (1, refused.to_vec());
             }
-            let recorded = [log.call(now, call), counter.call(now, call, buckets, false)];
+            let recorded = [
+                log.call(now, of_log),
+                counter.call(now, of_counter, buckets, false),
+            ];
             (0, recorded.to_vec())
         });
     }
@@ -266,7 +317,12 @@ fn every_call_understands_what_earlier_versions_wrote() {
             }
         }
         for key in &counters {
-            check_counter(&mut con, key);
+            check_counter(&mut con, key, !file.ends_with("0.1.0.rdb"));
+        }
+        let leases = keys(&mut con, "lease");
+        assert_eq!(leases.is_empty(), file.ends_with("0.1.0.rdb"));
+        for key in leases {
+            leases::check(&mut con, &key);
         }
         read += 1;
     }

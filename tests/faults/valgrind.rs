@@ -9,13 +9,13 @@ use std::process::Command;
 
 use redis::{Connection, Value};
 
-use crate::support::oracle::grammar::Kind;
+use crate::subscribers::{meddle_with_every_call, with_meddler};
 use crate::support::random::{effort, seeds};
 use crate::support::{
-    Server, Setup, error_of, line, now, run, skip, slide, slide_counter, slide_log,
+    DECADE, Server, Setup, error_of, line, now, run, skip, slide, slide_counter, slide_log,
 };
-use crate::units::{DECADE, store_log};
-use crate::{hostile, mutation};
+use crate::units::store_log;
+use crate::{hostile, leases, mutation};
 
 /// What memcheck found.
 #[derive(Debug, Default)]
@@ -85,9 +85,15 @@ fn every_command(server: &Server) {
         "SLIDE.PEEK log 5 60s HEADERS",
         "SLIDE.PEEK counter 5 60s HEADERS BUCKETS 50",
         "SLIDE.PEEK missing 5 60s",
-        "SLIDE.ALL 2 log counter LOG 5 60s COUNTER 5 1h BUCKETS 3 COST 2",
+        "SLIDE.ALL 2 log counter LOG 5 60s COST 2 COUNTER 5 1h BUCKETS 3 HEADERS",
+        "SLIDE.LEASE lease 2 60s job",
+        "SLIDE.ALL 2 log lease LOG 50 60s LEASE 2 60s job HEADERS",
+        "SLIDE.PEEK lease 2 60s",
+        "SLIDE.RELEASE lease job nobody",
         "SLIDE.REFUND log 3",
         "SLIDE.REFUND counter 3",
+        "SLIDE.REFUND log 3 AGE 10s",
+        "SLIDE.REFUND counter 3 AGE 10s",
         "SLIDE.REFUND missing 3",
         "COMMAND GETKEYS SLIDE.ALL 2 a b LOG 5 60s LOG 5 60s",
         "INFO everything",
@@ -110,7 +116,10 @@ fn long_logs(con: &mut Connection) {
     store_log(con, "old", 1500, time - 190_000);
     store_log(con, "future", 1500, time + 400_000);
     assert_eq!(run::<i64>(con, "SLIDE.REFUND", &["old", "1200"]), 1000);
-    slide_log(con, "old", &[(5, "60s")], &[]);
+    // One of so many calls trims.
+    for _ in 0..16 {
+        slide_log(con, "old", &[(50, "60s")], &[]);
+    }
     assert!(
         run::<i64>(con, "ZCARD", &["old"]) < 500,
         "nothing was trimmed"
@@ -126,8 +135,12 @@ fn long_logs(con: &mut Connection) {
 fn out_of_memory(con: &mut Connection) {
     slide_counter(con, "counter", &[(5, DECADE)], &[]);
     run::<()>(con, "CONFIG", &["SET", "maxmemory", "1"]);
-    for name in ["SLIDE.LOG", "SLIDE.COUNTER"] {
-        let error = error_of(con, &slide(name, "new", &[(5, "60s")], &[]));
+    for call in [
+        "SLIDE.LOG new 5 60s",
+        "SLIDE.COUNTER new 5 60s",
+        "SLIDE.LEASE new 5 60s job",
+    ] {
+        let error = error_of(con, &line(call));
         assert!(error.starts_with("OOM "), "{error}");
     }
     run::<()>(con, "CONFIG", &["SET", "maxmemory", "0"]);
@@ -144,7 +157,7 @@ fn memcheck_finds_nothing() {
         return;
     }
     // Slow commands are remembered, and under memcheck all are slow.
-    let setup = Setup::new().line("slowlog-log-slower-than -1");
+    let setup = with_meddler(Setup::new()).line("slowlog-log-slower-than -1");
     let report = setup.dir().join("memcheck.xml");
     let server = setup
         .under([
@@ -161,14 +174,18 @@ fn memcheck_finds_nothing() {
     let mut con = server.connect();
     let mut hostile_tally = hostile::Tally::default();
     let mut changes = mutation::Tally::default();
+    let mut changed_leases = leases::Tally::default();
     for seed in seeds(effort(1, 10)) {
         hostile::round(&mut con, seed, &mut hostile_tally);
-        for kind in [Kind::Log, Kind::Counter] {
+        for kind in [mutation::Kind::Log, mutation::Kind::Counter] {
             mutation::round(&mut con, kind, seed, &mut changes);
         }
+        leases::round(&mut con, seed, &mut changed_leases);
     }
     run::<()>(&mut con, "FLUSHALL", &[]);
     every_command(&server);
+    meddle_with_every_call(&mut con);
+    run::<()>(&mut con, "FLUSHALL", &[]);
     long_logs(&mut con);
     out_of_memory(&mut con);
     println!("under memcheck: {hostile_tally:?}, {changes:?}");

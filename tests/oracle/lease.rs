@@ -76,6 +76,17 @@ impl Lease {
         live
     }
 
+    /// All leases that were never ended by a release, the first to end first.
+    pub fn places(&self) -> Vec<stored::Place> {
+        let mut places = self.places.clone();
+        places.sort();
+        let place = |(end, id)| stored::Place {
+            id,
+            end: i64::try_from(end).expect("a time"),
+        };
+        places.into_iter().map(place).collect()
+    }
+
     /// The ids of the live leases.
     pub fn live(&self, now: i64) -> Vec<&[u8]> {
         let live = self.places.iter();

@@ -91,6 +91,11 @@ impl Log {
         units - u64::try_from(left).expect("no more is taken than asked for")
     }
 
+    /// All entries, (time, cost), oldest first.
+    pub fn entries(&self) -> &[(i128, i128)] {
+        &self.entries
+    }
+
     /// Whether the key would be missing.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()

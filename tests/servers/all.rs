@@ -471,9 +471,10 @@ fn a_call_takes_64_keys() {
     let mut con = server.connect();
     let call = |count: usize| {
         let keys: Vec<String> = (0..count).map(|key| format!("k{key}")).collect();
-        let clauses = (0..count).map(|key| match key % 2 {
+        let clauses = (0..count).map(|key| match key % 3 {
             0 => "LOG 2 1d".to_owned(),
-            _ => format!("COUNTER 2 {DECADE} BUCKETS 30"),
+            1 => format!("COUNTER 2 {DECADE} BUCKETS 30"),
+            _ => "LEASE 2 1d id".to_owned(),
         });
         let clauses: Vec<String> = clauses.collect();
         format!("{count} {} {}", keys.join(" "), clauses.join(" "))
@@ -481,7 +482,11 @@ fn a_call_takes_64_keys() {
     for (limited, left) in [(0, 1), (0, 0), (1, 0)] {
         let (over, replies) = slide_all(&mut con, &call(64));
         assert_eq!((over, replies.len()), (limited, 64));
-        assert!(replies.iter().all(|reply| reply.remaining == left));
+        for (key, reply) in replies.iter().enumerate() {
+            // The second call renews the leases of the first.
+            let left = if key % 3 == 2 { 1 } else { left };
+            assert_eq!(reply.remaining, left, "key {key}");
+        }
     }
     assert_eq!(run::<i64>(&mut con, "DBSIZE", &[]), 64);
     let error = error_of_all(&mut con, &call(65));
@@ -517,7 +522,7 @@ fn what_the_last_key_holds_decides_before_the_first_is_touched() {
         ("short", "COUNTER 5 315576000000ms BUCKETS 4", hash),
     ] {
         for options in ["COST 1", "COST 0", "COST 9", "COST 9 FORCE"] {
-            for first in ["LOG 5 1d", "COUNTER 5 1d"] {
+            for first in ["LOG 5 1d", "COUNTER 5 1d", "LEASE 5 1d id"] {
                 let words = format!("3 new newer {last} {first} {first} {clause} {options}");
                 let error = error_of_all(&mut con, &words);
                 assert!(error.starts_with(expected), "{words}: {error}");
@@ -728,6 +733,13 @@ fn the_documentation_shows_the_clauses() {
         }
         assert_eq!(words.len(), 2 + options.len(), "{words:?}");
     }
+    let words = inner(&clauses["lease-clause"]);
+    assert_eq!(text(&words["lease"], "token"), "LEASE");
+    assert_eq!(text(&words["limit"], "type"), "integer");
+    for word in ["ttl", "id"] {
+        assert_eq!(text(&words[word], "type"), "string");
+    }
+    assert_eq!(words.len(), 4, "{words:?}");
 }
 
 #[test]

@@ -115,7 +115,7 @@ fn a_million_expired_entries_stall_no_call() {
         "one call removed {}",
         MILLION + 1 - left
     );
-    // Each call trims. What it costs is measured with two readings of the clock around it, and now
+    // At least every 16th call trims. What it costs is measured with two readings of the clock around it, and now
     // and then an interrupt falls to the process: few calls may seem to take longer.
     let call = slide("SLIDE.LOG", "k", &[(1_000_000, "60s")], &[]);
     let slow = (0..500)
@@ -128,7 +128,7 @@ fn a_million_expired_entries_stall_no_call() {
     assert!(slow <= 5, "{slow} of 500 calls took more than 1 ms");
     let trimmed = MILLION - run::<i64>(&mut con, "ZCOUNT", &["k", "-inf", &last.to_string()]);
     assert!(
-        trimmed > 10_000,
+        trimmed >= 500 / 16 * 64,
         "of a million expired entries only {trimmed} were trimmed"
     );
 }

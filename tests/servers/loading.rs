@@ -121,7 +121,9 @@ fn the_documentation_is_complete() {
             tiers,
             &["COST", "FORCE", "HEADERS", "BUCKETS", "STRICT"],
         ),
+        ("SLIDE.LEASE", &["limit", "ttl", "id"], &["FORCE"]),
         ("SLIDE.REFUND", &["units"], &["AGE"]),
+        ("SLIDE.RELEASE", &["id"], &[]),
     ] {
         let docs = map_of(&run(&mut con, "COMMAND", &["DOCS", name]));
         let docs = map_of(
@@ -185,7 +187,9 @@ fn the_commands_have_a_category_of_their_own() {
         "slide.log",
         "slide.counter",
         "slide.peek",
+        "slide.lease",
         "slide.refund",
+        "slide.release",
         "slide.all",
     ] {
         assert!(
@@ -263,8 +267,11 @@ fn a_server_without_the_effects_commands_is_refused() {
         "ZREM",
         "ZREMRANGEBYSCORE",
         "HSET",
+        "HDEL",
         "PEXPIREAT",
         "UNLINK",
+        "HRANDFIELD",
+        "ZCOUNT",
     ] {
         for new_name in ["\"\"", "OTHER"] {
             let log = Setup::new()

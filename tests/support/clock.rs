@@ -1,16 +1,15 @@
 //! A server whose wall clock the test sets.
 
-use std::env;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::{self, Command};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::SystemTime;
 
 use redis::{Connection, cmd};
 
+use super::compiled::library;
 use super::{Server, Setup, info_number, now};
 
 /// 2026-01-02 03:04:05 UTC, where each clock starts.
@@ -45,25 +44,10 @@ pub struct Frozen {
     set_to: i64,
 }
 
-/// Builds the library to preload, once in each process, beside the test's own program.
-fn library() -> &'static Path {
+/// The library to preload, built once in each process.
+fn clock_library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        let program = env::current_exe().expect("a running program");
-        let library = program.with_file_name("slide_clock.so");
-        // Another process may be loading it just now.
-        let new = library.with_extension(process::id().to_string());
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/clock.c");
-        let compiled = Command::new("cc")
-            .args(["-std=gnu11", "-shared", "-fPIC", "-O2"])
-            .args(["-Wall", "-Wextra", "-Werror", "-o"])
-            .args([&new, &source])
-            .status()
-            .expect("cc is missing: `make setup` installs it");
-        assert!(compiled.success(), "cc failed on {}", source.display());
-        fs::rename(&new, &library).expect("the folder is writable");
-        library
-    })
+    LIBRARY.get_or_init(|| library("tests/support/clock.c"))
 }
 
 fn micros_since_1970() -> i64 {
@@ -128,7 +112,7 @@ impl Frozen {
         let clock = Clock::create(&file);
         let server = setup
             .environment("TZ", "UTC")
-            .environment("LD_PRELOAD", library())
+            .environment("LD_PRELOAD", clock_library())
             .environment("SLIDE_CLOCK", file)
             .start();
         let mut con = server.connect();

@@ -6,6 +6,7 @@
 pub mod oracle;
 
 pub mod clock;
+pub mod compiled;
 pub mod random;
 mod server;
 

@@ -5,8 +5,9 @@ use std::iter::Peekable;
 
 use super::declared::{COUNTER_CLAUSE, LOG_CLAUSE};
 use super::values::parse_numkeys;
-use super::{Options, take_more_tiers, take_tier, unexpected};
+use super::{Options, take_lease, take_more_tiers, take_tier, unexpected};
 use crate::limiter::counter::Shape;
+use crate::limiter::lease::Take;
 use crate::limiter::tier::Tiers;
 use crate::limiter::units::Cost;
 use crate::server::{Argument, Error, Found};
@@ -22,22 +23,22 @@ pub struct AllRequest {
 
 /// What a caller asks of one key's limiter.
 #[derive(Clone, Debug)]
-pub struct Clause {
-    /// Which limiter it is.
-    pub limiter: Limiter,
+pub enum Clause {
+    /// `LOG`.
+    Log(Limits),
+    /// `COUNTER`, and how it counts.
+    Counter(Limits, Shape),
+    /// `LEASE`.
+    Lease(Take),
+}
+
+/// What a caller asks of a limiter that has windows.
+#[derive(Clone, Debug)]
+pub struct Limits {
     /// The tiers that the call has to pass.
     pub tiers: Tiers,
     /// The units that the call takes.
     pub cost: Cost,
-}
-
-/// A limiter that a clause can name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limiter {
-    /// `LOG`.
-    Log,
-    /// `COUNTER`, and how it counts.
-    Counter(Shape),
 }
 
 /// Reads `numkeys key [key ...] clause [clause ...] [option ...]`, with the options among the
@@ -83,31 +84,27 @@ fn take_clause<'a>(
 ) -> Result<Option<Clause>, Error> {
     let spelled = |spelling: &'static [u8]| move |arg: &&[u8]| arg.eq_ignore_ascii_case(spelling);
     if args.next_if(spelled(b"LOG")).is_some() {
-        let (tiers, options) = take_tiers_and_options(args, LOG_CLAUSE)?;
-        return Ok(Some(Clause {
-            limiter: Limiter::Log,
-            tiers,
-            cost: options.cost(),
-        }));
+        let (limits, _) = take_limits(args, LOG_CLAUSE)?;
+        return Ok(Some(Clause::Log(limits)));
     }
     if args.next_if(spelled(b"COUNTER")).is_some() {
-        let (tiers, options) = take_tiers_and_options(args, COUNTER_CLAUSE)?;
-        return Ok(Some(Clause {
-            limiter: Limiter::Counter(options.shape()),
-            tiers,
-            cost: options.cost(),
-        }));
+        let (limits, options) = take_limits(args, COUNTER_CLAUSE)?;
+        return Ok(Some(Clause::Counter(limits, options.shape())));
+    }
+    if args.next_if(spelled(b"LEASE")).is_some() {
+        return Ok(Some(Clause::Lease(take_lease(args)?)));
     }
     Ok(None)
 }
 
-fn take_tiers_and_options<'a>(
+fn take_limits<'a>(
     args: &mut Peekable<impl Iterator<Item = &'a [u8]>>,
     declared: &[Argument],
-) -> Result<(Tiers, Options), Error> {
+) -> Result<(Limits, Options), Error> {
     let mut tiers = Tiers::new(take_tier(args)?);
     take_more_tiers(args, &mut tiers)?;
     let mut options = Options::default();
     options.take(args, declared)?;
-    Ok((tiers, options))
+    let cost = options.cost();
+    Ok((Limits { tiers, cost }, options))
 }

@@ -9,10 +9,7 @@ pub const KEY: Argument = Argument::required(c"key", Kind::Key);
 /// One tier or more.
 pub const TIERS: Argument = Argument::required(
     c"tier",
-    Kind::Block(&[
-        Argument::required(c"limit", Kind::Integer),
-        Argument::required(c"window", Kind::Text),
-    ]),
+    Kind::Block(&[LIMIT, Argument::required(c"window", Kind::Text)]),
 )
 .repeated();
 
@@ -29,6 +26,13 @@ pub const STRICT: Argument = Argument::flag(c"strict", c"STRICT");
 /// How long ago the units of a refund were recorded.
 pub const AGE: Argument = Argument::option(c"age", c"AGE", Kind::Text);
 
+/// How many or how much.
+pub const LIMIT: Argument = Argument::required(c"limit", Kind::Integer);
+/// How long a lease lives.
+pub const TTL: Argument = Argument::required(c"ttl", Kind::Text);
+/// Whose a lease is.
+pub const ID: Argument = Argument::required(c"id", Kind::Text);
+
 /// The clause of `SLIDE.ALL` for a log.
 pub const LOG_CLAUSE: &[Argument] = &[Argument::token(c"log", c"LOG"), TIERS, COST];
 /// The clause of `SLIDE.ALL` for a counter.
@@ -40,12 +44,16 @@ pub const COUNTER_CLAUSE: &[Argument] = &[
     STRICT,
 ];
 
+/// The clause of `SLIDE.ALL` for a lease.
+pub const LEASE_CLAUSE: &[Argument] = &[Argument::token(c"lease", c"LEASE"), LIMIT, TTL, ID];
+
 /// One clause or more, each for one key.
 pub const CLAUSES: Argument = Argument::required(
     c"clause",
     Kind::OneOf(&[
         Argument::required(c"log-clause", Kind::Block(LOG_CLAUSE)),
         Argument::required(c"counter-clause", Kind::Block(COUNTER_CLAUSE)),
+        Argument::required(c"lease-clause", Kind::Block(LEASE_CLAUSE)),
     ]),
 )
 .repeated();

@@ -7,16 +7,17 @@ mod options;
 mod tests;
 mod values;
 
-pub use all::{AllRequest, Clause, Limiter, parse_all};
+pub use all::{AllRequest, Clause, Limits, parse_all};
 
 use std::iter::Peekable;
 use std::num::NonZeroU64;
 
+use crate::limiter::lease::{LeaseId, Take};
 use crate::limiter::tier::{MAX_TIERS, Tier, TierError, Tiers};
 use crate::limiter::units::Age;
 use crate::server::{Argument, Error, Found};
 pub use options::Options;
-use values::{parse_limit, parse_units, parse_window};
+use values::{parse_id, parse_limit, parse_ttl, parse_units, parse_window};
 
 /// What a caller asks of the limiter of one key.
 #[derive(Clone, Debug)]
@@ -66,6 +67,41 @@ pub fn parse_refund<'a>(
         None => Ok((units, options.age)),
         rest => Err(Error::UnknownOption(Found::new(rest))),
     }
+}
+
+/// Reads `limit ttl id [option ...]`.
+///
+/// # Errors
+/// As for [`parse`].
+pub fn parse_lease<'a>(
+    args: impl Iterator<Item = &'a [u8]>,
+    declared: &[Argument],
+) -> Result<(Take, Options), Error> {
+    let mut args = args.peekable();
+    let take = take_lease(&mut args)?;
+    let mut options = Options::default();
+    options.take(&mut args, declared)?;
+    match args.next() {
+        None => Ok((take, options)),
+        rest => Err(Error::UnknownOption(Found::new(rest))),
+    }
+}
+
+/// Reads `id [id ...]`.
+///
+/// # Errors
+/// As for [`parse`].
+pub fn parse_ids<'a>(args: impl Iterator<Item = &'a [u8]>) -> Result<Vec<LeaseId>, Error> {
+    args.map(|id| parse_id(Some(id))).collect()
+}
+
+/// Takes `limit ttl id`.
+fn take_lease<'a>(args: &mut impl Iterator<Item = &'a [u8]>) -> Result<Take, Error> {
+    Ok(Take {
+        limit: parse_limit(args.next())?,
+        ttl: parse_ttl(args.next())?,
+        id: parse_id(args.next())?,
+    })
 }
 
 /// Takes the tiers that follow the first.

@@ -9,7 +9,7 @@ use crate::limiter::units::{Age, Cost};
 use crate::server::{Argument, Error, Found};
 
 /// What the options of a call say.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     cost: Option<Cost>,
     /// Whether to record the call even over a limit.
@@ -39,6 +39,11 @@ impl Options {
     /// Whether there is an option that only a counter has.
     pub fn name_a_shape(&self) -> bool {
         self.buckets.is_some() || self.strict
+    }
+
+    /// Whether there is any.
+    pub fn are_given(&self) -> bool {
+        *self != Self::default()
     }
 
     /// Takes the options among the `declared` arguments, up to the first argument that is none of them.

@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 
 use super::declared::{AGE, BUCKETS, COST, FORCE, HEADERS, STRICT};
-use super::{Limiter, parse, parse_all, parse_refund};
-use crate::limiter::units::Millis;
+use super::{Clause, Limits, parse, parse_all, parse_ids, parse_lease, parse_refund};
+use crate::limiter::lease::Take;
+use crate::limiter::units::{Millis, Timestamp};
 use crate::server::Argument;
 
 const ALL: &[Argument] = &[COST, FORCE, HEADERS, BUCKETS, STRICT];
@@ -250,26 +251,61 @@ fn buckets_are_1_to_64() {
     }
 }
 
+fn shown(limits: &Limits) -> String {
+    let tiers = limits.tiers.each().iter();
+    let tiers = tiers.map(|tier| format!(" {}@{}", tier.limit.get(), tier.window.get()));
+    format!("{} x{}", tiers.collect::<String>(), limits.cost.get())
+}
+
+fn shown_lease(take: &Take) -> String {
+    let start = Timestamp::from_millis(0);
+    let ttl = (start + take.ttl).since(start).get();
+    let member = String::from_utf8_lossy(take.id.member());
+    format!("{}@{ttl} {member}", take.limit.get())
+}
+
+fn read_lease(line: &str) -> Result<(String, bool), String> {
+    parse_lease(words(line), &[FORCE])
+        .map(|(take, options)| (shown_lease(&take), options.force))
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_lease_is_a_limit_a_ttl_and_an_id() {
+    let read = |line| read_lease(line).unwrap();
+    assert_eq!(read("5 60s req-81"), ("5@60000 @req-81".into(), false));
+    assert_eq!(read("0 1d FORCE force"), ("0@86400000 @FORCE".into(), true));
+    let error = |line| read_lease(line).unwrap_err();
+    let ttl = "ERR ttl must be from 1ms to 86400000ms with its unit (ms, s, m, h or d), got ";
+    assert_eq!(error("5 60 a"), format!("{ttl}'60': say 60s or 60ms"));
+    assert_eq!(error("5 0ms a"), format!("{ttl}'0ms'"));
+    assert_eq!(error("5 2d a"), format!("{ttl}'2d'"));
+    assert_eq!(error("5"), format!("{ttl}nothing"));
+    assert_eq!(error("5 1s"), "ERR id must be 1 to 128 bytes, got nothing");
+    assert_eq!(error("5 1s a 7"), "ERR syntax error: unknown option '7'");
+}
+
+#[test]
+fn an_id_has_1_to_128_bytes() {
+    let ids = |id: &[u8]| parse_ids([&b"good"[..], id].into_iter());
+    assert_eq!(ids(&[0xff; 128]).map(|ids| ids.len()), Ok(2));
+    for length in [0, 129, 5_000] {
+        let error = ids(&vec![b'x'; length]).unwrap_err().to_string();
+        let range = "ERR id must be 1 to 128 bytes";
+        assert_eq!(error, format!("{range}, got {length} bytes"));
+    }
+}
+
 fn read_all(line: &str) -> Result<String, String> {
     let request = parse_all(words(line), &[FORCE, HEADERS]).map_err(|error| error.to_string())?;
-    let clauses = request.clauses.iter().map(|clause| {
-        let limiter = match clause.limiter {
-            Limiter::Log => "log".to_owned(),
-            Limiter::Counter(shape) => {
-                format!(
-                    "counter/{}{}",
-                    shape.buckets.get(),
-                    if shape.strict { "!" } else { "" }
-                )
-            }
-        };
-        let tiers = clause.tiers.each().iter();
-        let tiers = tiers.map(|tier| format!(" {}@{}", tier.limit.get(), tier.window.get()));
-        format!(
-            "{limiter}{} x{}",
-            tiers.collect::<String>(),
-            clause.cost.get()
-        )
+    let clauses = request.clauses.iter().map(|clause| match clause {
+        Clause::Log(limits) => format!("log{}", shown(limits)),
+        Clause::Counter(limits, shape) => {
+            let strict = if shape.strict { "!" } else { "" };
+            let buckets = shape.buckets.get();
+            format!("counter/{buckets}{strict}{}", shown(limits))
+        }
+        Clause::Lease(take) => format!("lease {}", shown_lease(take)),
     });
     let clauses = clauses.collect::<Vec<_>>().join(", ");
     let options = request.options;
@@ -294,6 +330,11 @@ fn all_reads_a_clause_for_each_key() {
         Ok("log 1@1 x1, log 2@2 x1; false false".to_owned()),
         "a key may be named like a limiter"
     );
+    assert_eq!(
+        read_all("3 a b c LEASE 5 60s lease lease 1 1ms LOG log 2 1s FORCE"),
+        Ok("lease 5@60000 @lease, lease 1@1 @LOG, log 2@1000 x1; true false".to_owned()),
+        "an id may be any word"
+    );
     let keys = (0..64).map(|key| format!("k{key} "));
     let clauses = vec!["LOG 1 1s"; 64];
     let line = format!("64 {}{}", keys.collect::<String>(), clauses.join(" "));
@@ -303,7 +344,7 @@ fn all_reads_a_clause_for_each_key() {
 #[test]
 fn all_says_what_is_wrong() {
     let numkeys = "numkeys must be an integer from 1 to 64, got ";
-    let clauses = "expected one clause (LOG or COUNTER) for each key, ";
+    let clauses = "expected one clause (LOG, COUNTER or LEASE) for each key, ";
     for (line, error) in [
         ("0 a LOG 1 1s", format!("{numkeys}'0'")),
         ("x a LOG 1 1s", format!("{numkeys}'x'")),
@@ -349,6 +390,14 @@ fn all_says_what_is_wrong() {
         (
             "1 a LOG 1 1s 5",
             "limit '5' has no window, such as 60s: a cost is written COST 5".to_owned(),
+        ),
+        (
+            "1 a LEASE 5 1s x COST 1",
+            "syntax error: unknown option 'COST'".to_owned(),
+        ),
+        (
+            "2 a b LOG 1 1s LEASE 5 1s",
+            "id must be 1 to 128 bytes, got nothing".to_owned(),
         ),
         (
             "1 a LOG x 1s",

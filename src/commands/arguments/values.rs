@@ -5,7 +5,8 @@ use std::ops::RangeInclusive;
 
 use crate::limiter::counter::{BucketCount, MAX_BUCKETS};
 use crate::limiter::decimal;
-use crate::limiter::units::{Age, Cost, Limit, MAX_UNITS, MAX_WINDOW_MS, Window};
+use crate::limiter::lease::{LeaseId, MAX_ID_BYTES};
+use crate::limiter::units::{Age, Cost, Limit, MAX_TTL_MS, MAX_UNITS, MAX_WINDOW_MS, Ttl, Window};
 use crate::server::{Error, Found};
 
 /// The most keys that one `SLIDE.ALL` takes: it holds the server while it decides them.
@@ -49,6 +50,19 @@ pub fn parse_window(arg: Option<&[u8]>) -> Result<Window, Error> {
 /// Reads how long ago units were recorded.
 pub fn parse_age(arg: Option<&[u8]>) -> Result<Age, Error> {
     duration("age", 0..=MAX_WINDOW_MS, arg, Age::new)
+}
+
+/// Reads how long a lease lives.
+pub fn parse_ttl(arg: Option<&[u8]>) -> Result<Ttl, Error> {
+    duration("ttl", 1..=MAX_TTL_MS, arg, Ttl::new)
+}
+
+/// Reads whose a lease is: bytes of any value, whatever else they look like.
+pub fn parse_id(arg: Option<&[u8]>) -> Result<LeaseId, Error> {
+    let most = MAX_ID_BYTES;
+    let id = arg.ok_or(Error::NoId { most })?;
+    let length = id.len();
+    LeaseId::new(id).ok_or(Error::Id { most, length })
 }
 
 fn integer<T>(

@@ -150,9 +150,9 @@ proptest! {
             play(&mut store, now, &tiers(&[(1_000_000, window)]), CLASSIC, Cost::ONE, false);
             for field in before.keys().filter(|field| !store.fields.contains_key(*field)) {
                 let layout = BucketLayout::parse(field).unwrap();
-                let mut counted = CounterMemory { fields: before.clone(), ..Default::default() };
+                let counted = CounterMemory { fields: before.clone(), ..Default::default() };
                 let tiers = tiers(&[(0, layout.window().get())]);
-                prop_assert!(!is_over(&mut counted, now, &tiers, CLASSIC, cost(0)), "{layout:?} counts");
+                prop_assert!(!is_over(&counted, now, &tiers, CLASSIC, cost(0)), "{layout:?} counts");
             }
         }
         let most = usize::try_from(2 * longest).unwrap();
@@ -178,4 +178,43 @@ fn keys_have_their_windows_at_different_moments() {
     }
     assert!(ends.len() > 190, "only {} different ends", ends.len());
     assert_eq!(Phase::of(b"client:1"), Phase::of(b"client:1"));
+}
+
+#[test]
+fn a_bucket_saturates_below_2_to_the_57() {
+    let tiers = tiers(&[(10, 1_000)]);
+    let most = (1_u64 << 57) - 1;
+    let mut store = CounterMemory::default();
+    let cost = cost((1 << 53) - 1);
+    for _ in 0..17 {
+        play(&mut store, 5_500, &tiers, CLASSIC, cost, true);
+    }
+    let field = || format!("5:{most}:0").into_bytes();
+    assert_eq!(store.fields.get(&b"1000"[..]), Some(&field()));
+    // Nothing overflows where it counts as the bucket that leaves, nor where strict counts both.
+    play(&mut store, 6_500, &tiers, CLASSIC, cost, true);
+    let strict = Shape {
+        strict: true,
+        ..CLASSIC
+    };
+    assert!(is_over(&store, 6_500, &tiers, strict, Cost::ONE));
+}
+
+#[test]
+fn a_clock_fault_cuts_the_expiry_and_nothing_else_does() {
+    let tiers = tiers(&[(10, 1_000)]);
+    let mut store = CounterMemory::default();
+    play(&mut store, 90_000, &tiers, CLASSIC, Cost::ONE, false);
+    assert_eq!(store.expiry, Some(Timestamp::from_millis(92_000)));
+    // Up to a window back, time stands still, and so does the expiry.
+    play(&mut store, 89_100, &tiers, CLASSIC, Cost::ONE, false);
+    assert_eq!(store.expiry, Some(Timestamp::from_millis(92_000)));
+    // By more, what was recorded is dated anew, by a limited call too.
+    play(&mut store, 5_000, &tiers, CLASSIC, cost(10), false);
+    assert_eq!(store.expiry, Some(Timestamp::from_millis(7_000)));
+    assert_eq!(store.fields.get(&b"1000"[..]), Some(&b"5:2:0".to_vec()));
+    // A limited call changes no expiry otherwise.
+    store.expiry = None;
+    play(&mut store, 6_000, &tiers, CLASSIC, cost(10), false);
+    assert_eq!(store.expiry, None);
 }

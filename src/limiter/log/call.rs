@@ -2,22 +2,17 @@
 
 use super::entry::{Entry, MAX_USAGE};
 use super::moment::{Moment, Usage};
-use super::store::LogStore;
+use super::record::record;
+use super::set::SortedSet;
 use crate::limiter::tier::{PerTier, Tiers};
 use crate::limiter::units::{Cost, Millis, Timestamp, Window};
 use crate::limiter::verdict::{Outlook, Verdict};
 use crate::limiter::{Call, Foreign};
 
-/// Trimming waits until so many entries have expired: at most one call in so many trims.
-const TRIM_BATCH: usize = 32;
-
-/// The most expired entries that one call removes, and what a log may hold beside its live ones.
-const TRIM_MOST: usize = 64;
-
 /// A call on a log that has been read and not yet written.
 #[derive(Debug)]
 pub struct LogCall<'a, S> {
-    store: &'a mut S,
+    set: &'a mut S,
     cost: Cost,
     longest: Window,
     moment: Moment,
@@ -27,24 +22,24 @@ pub struct LogCall<'a, S> {
     recorded: u64,
 }
 
-impl<'a, S: LogStore> LogCall<'a, S> {
+impl<'a, S: SortedSet> LogCall<'a, S> {
     /// Reads how each tier stands at `now`.
     ///
     /// # Errors
-    /// [`Foreign`] when the store holds something that no log wrote.
+    /// [`Foreign`] when the set holds something that no log wrote.
     #[inline(always)]
     pub fn read(
-        store: &'a mut S,
+        set: &'a mut S,
         now: Timestamp,
         tiers: &Tiers,
         cost: Cost,
     ) -> Result<Self, Foreign> {
         let longest = tiers.longest();
-        let moment = Moment::read(store, now, longest)?;
-        let usage = tiers.each().try_map(|tier| moment.usage(store, *tier))?;
+        let moment = Moment::read(set, now, longest)?;
+        let usage = tiers.each().try_map(|tier| moment.usage(set, *tier))?;
         let over = usage.any(|usage| usage.is_over(cost));
         Ok(Self {
-            store,
+            set,
             cost,
             longest,
             moment,
@@ -60,29 +55,18 @@ impl<'a, S: LogStore> LogCall<'a, S> {
         self.cost.get().min(MAX_USAGE.saturating_sub(used))
     }
 
-    fn trim(&mut self) {
-        if self.store.len() <= TRIM_MOST {
-            return;
-        }
-        let expired = self.moment.time.before(self.longest);
-        let count = self.store.count_through(expired, TRIM_MOST);
-        if count >= TRIM_BATCH {
-            self.store.trim(count);
-        }
-    }
-
     /// Keeps the log for its longest window. A quarter more saves writing it on most calls.
     fn keep(&mut self) {
         let needed = self.moment.time + self.longest;
-        let kept = self.store.expiry().is_some_and(|expiry| expiry >= needed);
+        let kept = self.set.expiry().is_some_and(|expiry| expiry >= needed);
         if self.moment.healed || !kept {
-            self.store
+            self.set
                 .expire_at(needed + Millis::new(self.longest.get() / 4));
         }
     }
 }
 
-impl<S: LogStore> Call for LogCall<'_, S> {
+impl<S: SortedSet> Call for LogCall<'_, S> {
     fn is_over(&self) -> bool {
         self.over
     }
@@ -103,7 +87,7 @@ impl<S: LogStore> Call for LogCall<'_, S> {
     fn settle(&mut self, record: bool) -> Result<Verdict, Foreign> {
         self.recorded = if record { self.recordable() } else { 0 };
         let cost = self.over.then_some(self.cost);
-        let mut standing = |usage| self.moment.standing(self.store, usage, cost, self.recorded);
+        let mut standing = |usage| self.moment.standing(self.set, usage, cost, self.recorded);
         let mut verdict = Verdict::of(self.over, standing(&self.usage.first)?);
         for usage in &self.usage.rest {
             verdict.add(standing(usage)?);
@@ -112,10 +96,10 @@ impl<S: LogStore> Call for LogCall<'_, S> {
     }
 
     fn outlooks(&mut self) -> Result<Vec<Outlook>, Foreign> {
-        let (store, moment, recorded) = (&mut *self.store, self.moment, self.recorded);
+        let (set, moment, recorded) = (&mut *self.set, self.moment, self.recorded);
         let outlook = |usage: &Usage| {
             Outlook::new(usage.tier, usage.remaining(recorded), |cost| {
-                moment.wait(store, usage, cost, recorded)
+                moment.wait(set, usage, cost, recorded)
             })
         };
         self.usage.iter().map(outlook).collect()
@@ -128,24 +112,21 @@ impl<S: LogStore> Call for LogCall<'_, S> {
         let total = newest
             .map_or(0, |newest| newest.total)
             .wrapping_add(recorded);
+        let entry = |cost| Entry { time, total, cost };
         match newest {
-            Some(newest) if self.moment.healed => self.store.restart(Entry {
-                time,
-                total,
-                cost: newest.cost + recorded,
-            }),
-            _ if recorded == 0 => return,
-            Some(newest) if newest.time == time => {
-                let cost = newest.cost + recorded;
-                self.store
-                    .replace(&[newest], &[Entry { time, total, cost }]);
+            Some(newest) if self.moment.healed => {
+                let text = self.set.text(&entry(newest.cost + recorded).member());
+                self.set.clear();
+                self.set.add(&[(time, text)]);
             }
-            _ => {
-                let cost = recorded;
-                self.store.append(Entry { time, total, cost });
+            _ if recorded == 0 => return,
+            newest => {
+                let merged = newest.filter(|newest| newest.time == time);
+                let cost = recorded + merged.map_or(0, |merged| merged.cost);
+                let expired = time.before(self.longest);
+                record(self.set, entry(cost), merged, recorded, expired);
             }
         }
-        self.trim();
         self.keep();
     }
 }

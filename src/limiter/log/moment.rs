@@ -1,14 +1,13 @@
 //! What a log says at one moment: usage, and how long until some of it expires.
 
 use super::entry::{Entry, MAX_USAGE};
-use super::store::LogStore;
+use super::read;
+use super::search::Search;
+use super::set::SortedSet;
 use crate::limiter::Foreign;
 use crate::limiter::tier::Tier;
 use crate::limiter::units::{Cost, Millis, Timestamp, Window};
 use crate::limiter::verdict::{Standing, Wait};
-
-/// How many entries after the oldest are looked at one by one before the search bisects.
-const WALK: usize = 4;
 
 /// A tier and what is used of it before the call.
 #[derive(Clone, Copy, Debug)]
@@ -46,12 +45,12 @@ pub struct Moment {
 impl Moment {
     /// Finds the newest entry, and what stands for it after a clock fault.
     #[inline(always)]
-    pub fn read<S: LogStore>(
-        store: &mut S,
+    pub fn read<S: SortedSet>(
+        set: &mut S,
         now: Timestamp,
         longest: Window,
     ) -> Result<Self, Foreign> {
-        let newest = store.newest()?;
+        let newest = read::newest(set)?;
         let moment = Self {
             now,
             time: newest.map_or(now, |newest| newest.time.max(now)),
@@ -61,7 +60,7 @@ impl Moment {
         match newest {
             Some(newest) if newest.time > now + longest => {
                 // One entry, dated now, of all that the newest one sees in the longest window.
-                let (_, used) = moment.used_through(store, newest, longest)?;
+                let (_, used) = moment.used_through(set, newest, longest)?;
                 Ok(Self {
                     now,
                     time: now,
@@ -78,12 +77,12 @@ impl Moment {
     }
 
     #[inline(always)]
-    pub fn usage<S: LogStore>(&self, store: &mut S, tier: Tier) -> Result<Usage, Foreign> {
+    pub fn usage<S: SortedSet>(&self, set: &mut S, tier: Tier) -> Result<Usage, Foreign> {
         let since = self.time.before(tier.window);
         let (oldest, used) = match self.newest {
             Some(newest) if self.healed => (Some(newest), newest.cost),
             Some(newest) if newest.time > since => {
-                let (oldest, used) = self.used_through(store, newest, tier.window)?;
+                let (oldest, used) = self.used_through(set, newest, tier.window)?;
                 (Some(oldest), used)
             }
             _ => (None, 0),
@@ -92,15 +91,14 @@ impl Moment {
     }
 
     /// The oldest live entry, and what it and all up to `newest`, which is live, use.
-    fn used_through<S: LogStore>(
+    fn used_through<S: SortedSet>(
         &self,
-        store: &mut S,
+        set: &mut S,
         newest: Entry,
         window: Window,
     ) -> Result<(Entry, u64), Foreign> {
-        let oldest = store
-            .first_after(self.time.before(window))?
-            .unwrap_or(newest);
+        let since = self.time.before(window);
+        let oldest = read::first_after(set, since)?.unwrap_or(newest);
         let used = newest.total.wrapping_sub(oldest.total_before());
         // Totals that do not add up were not written by a log.
         if used < newest.cost || used > MAX_USAGE {
@@ -112,9 +110,9 @@ impl Moment {
     /// A tier once `recorded` units more are used of it. `limited` is the cost of a call that was over
     /// a limit; an admitted call waits for nothing.
     #[inline(always)]
-    pub fn standing<S: LogStore>(
+    pub fn standing<S: SortedSet>(
         &self,
-        store: &mut S,
+        set: &mut S,
         usage: &Usage,
         limited: Option<Cost>,
         recorded: u64,
@@ -130,7 +128,7 @@ impl Moment {
             limit,
             remaining: usage.remaining(recorded),
             wait: match limited {
-                Some(cost) => self.wait(store, usage, cost, recorded)?,
+                Some(cost) => self.wait(set, usage, cost, recorded)?,
                 None => Wait::NONE,
             },
             reset: match newest {
@@ -141,9 +139,9 @@ impl Moment {
     }
 
     /// Until `cost` units fit a tier of which `recorded` more are used.
-    pub fn wait<S: LogStore>(
+    pub fn wait<S: SortedSet>(
         &self,
-        store: &mut S,
+        set: &mut S,
         usage: &Usage,
         cost: Cost,
         recorded: u64,
@@ -158,67 +156,11 @@ impl Moment {
         }
         let last_to_go = match usage.oldest {
             Some(oldest) if excess <= usage.used => {
-                self.time_that_frees(store, oldest, usage.used, excess)?
+                let newest = self.newest.map_or(oldest.time, |newest| newest.time);
+                Search::new(oldest, newest, usage.used, excess).run(set)?
             }
             _ => self.time,
         };
         Ok(Wait::For((last_to_go + window).since(self.now)))
-    }
-
-    /// The time of the earliest entry up to which `oldest` and its followers sum up to `units`, of
-    /// `used` in all.
-    fn time_that_frees<S: LogStore>(
-        &self,
-        store: &mut S,
-        oldest: Entry,
-        used: u64,
-        units: u64,
-    ) -> Result<Timestamp, Foreign> {
-        let base = oldest.total_before();
-        let newest = self.newest.map_or(oldest.time, |newest| newest.time);
-
-        let through = |entry: Entry| entry.total.wrapping_sub(base);
-        let mut walked = oldest;
-        if through(oldest) < units {
-            let mut left = WALK;
-            store.oldest_first(oldest.time, |entry| {
-                walked = entry;
-                left -= 1;
-                through(entry) < units && left > 0
-            })?;
-        }
-        if through(walked) >= units {
-            return Ok(walked.time);
-        }
-
-        // The sum up to `short` is too small, that up to `enough` is not. Steady traffic is found at
-        // once by its proportions; every other step halves, so that no traffic takes long.
-        let mut short = (walked.time, through(walked));
-        let mut enough = (newest, used);
-        for step in 0_u32.. {
-            let middle = if step.is_multiple_of(2) {
-                let (missing, between) = (units - short.1, enough.1.saturating_sub(short.1));
-                Timestamp::between(short.0, enough.0, missing - 1, between)
-            } else {
-                Timestamp::between(short.0, enough.0, 1, 2)
-            };
-            let middle = middle.max(short.0 + Millis::new(1));
-            if middle >= enough.0 {
-                break;
-            }
-            let Some(next) = store.first_after(middle)? else {
-                break;
-            };
-            let through_middle = next.total_before().wrapping_sub(base);
-            let through_next = through(next);
-            if through_middle >= units {
-                enough = (middle, through_middle);
-            } else if through_next >= units {
-                return Ok(next.time);
-            } else {
-                short = (next.time, through_next);
-            }
-        }
-        Ok(enough.0)
     }
 }

@@ -3,7 +3,9 @@
 use std::num::NonZeroU64;
 
 use super::entry::Entry;
-use super::store::LogStore;
+use super::read::{Unpacked, unpack_newest};
+use super::rewrite::rewrite;
+use super::set::SortedSet;
 use crate::limiter::Foreign;
 use crate::limiter::refund::RecordedAt;
 
@@ -14,28 +16,20 @@ const MOST_ENTRIES: usize = 1000;
 ///
 /// # Errors
 /// [`Foreign`] when an entry that it reads was not written by a log; nothing is changed.
-pub fn refund<S: LogStore>(store: &mut S, units: NonZeroU64) -> Result<u64, Foreign> {
-    let mut wanted = units.get();
-    let mut taken = Vec::new();
-    let mut remainder = None;
-    store.newest_first(|entry| {
-        taken.push(entry);
-        if entry.cost > wanted {
-            remainder = Some(Entry {
-                time: entry.time,
-                total: entry.total.wrapping_sub(wanted),
-                cost: entry.cost - wanted,
-            });
-            wanted = 0;
-        } else {
-            wanted -= entry.cost;
-        }
-        wanted > 0 && taken.len() < MOST_ENTRIES
+pub fn refund<S: SortedSet>(set: &mut S, units: NonZeroU64) -> Result<u64, Foreign> {
+    let mut units_seen = 0_u64;
+    let mut entries_seen = 0;
+    let members = unpack_newest(set, |member| {
+        entries_seen += member.entries.len();
+        let costs = member.entries.iter().map(|entry| entry.cost);
+        units_seen = costs.fold(units_seen, u64::saturating_add);
+        units_seen < units.get() && entries_seen < MOST_ENTRIES
     })?;
-    if !taken.is_empty() {
-        store.replace(&taken, remainder.as_slice());
-    }
-    Ok(units.get() - wanted)
+    let mut costs = costs(&members);
+    let newest_first = costs.iter_mut().rev().take(MOST_ENTRIES);
+    let taken = take(units.get(), newest_first.map(|(_, cost)| cost));
+    rewrite(set, members, &costs)?;
+    Ok(taken)
 }
 
 /// As [`refund`], but only from the entries of the time `recorded`: first from the moment that the
@@ -45,46 +39,45 @@ pub fn refund<S: LogStore>(store: &mut S, units: NonZeroU64) -> Result<u64, Fore
 ///
 /// # Errors
 /// As for [`refund`].
-pub fn refund_aged<S: LogStore>(
-    store: &mut S,
+pub fn refund_aged<S: SortedSet>(
+    set: &mut S,
     units: NonZeroU64,
     recorded: RecordedAt,
 ) -> Result<u64, Foreign> {
-    let mut newest_first = Vec::new();
-    store.newest_first(|entry| {
-        let in_reach = entry.time >= recorded.first;
-        if in_reach {
-            newest_first.push(entry);
-        }
-        in_reach && newest_first.len() < MOST_ENTRIES
+    let mut entries_seen = 0;
+    let members = unpack_newest(set, |member| {
+        entries_seen += member.entries.len();
+        let oldest = member.entries.first();
+        oldest.is_some_and(|oldest| oldest.time > recorded.first) && entries_seen < MOST_ENTRIES
     })?;
-
-    let mut kept = newest_first.iter().copied().rev().collect::<Vec<_>>();
-    let split = kept.partition_point(|entry| entry.time < recorded.told);
-    let (back, forward) = kept.split_at_mut(split);
+    let mut costs = costs(&members);
+    let beyond = costs.len().saturating_sub(MOST_ENTRIES);
+    let in_reach = costs.split_at_mut(beyond).1;
+    let split = in_reach.partition_point(|(entry, _)| entry.time < recorded.told);
+    let (back, forward) = in_reach.split_at_mut(split);
     let forward = forward.iter_mut();
-    let forward = forward.take_while(|entry| entry.time <= recorded.last);
-    let mut wanted = units.get();
-    for entry in forward.chain(back.iter_mut().rev()) {
-        let taken = wanted.min(entry.cost);
-        entry.cost -= taken;
+    let forward = forward.take_while(|(entry, _)| entry.time <= recorded.last);
+    let back = back.iter_mut().rev();
+    let back = back.take_while(|(entry, _)| entry.time >= recorded.first);
+    let taken = take(units.get(), forward.chain(back).map(|(_, cost)| cost));
+    rewrite(set, members, &costs)?;
+    Ok(taken)
+}
+
+/// All entries with their costs, which can be changed, the oldest first.
+fn costs<T>(newest_first: &[Unpacked<T>]) -> Vec<(Entry, u64)> {
+    let members = newest_first.iter().rev();
+    let entries = members.flat_map(|member| &member.entries);
+    entries.map(|entry| (*entry, entry.cost)).collect()
+}
+
+/// Takes up to `units` off the costs, in their order, and returns how many there were to take.
+fn take<'c>(units: u64, costs: impl Iterator<Item = &'c mut u64>) -> u64 {
+    let mut wanted = units;
+    for cost in costs {
+        let taken = wanted.min(*cost);
+        *cost -= taken;
         wanted -= taken;
     }
-
-    let unchanged = newest_first.iter().rev().zip(&kept);
-    let unchanged = unchanged.take_while(|(before, after)| before.cost == after.cost);
-    let unchanged = unchanged.count();
-    let mut old = newest_first;
-    old.truncate(kept.len() - unchanged);
-    if let Some(oldest) = old.last() {
-        let mut total = oldest.total_before();
-        let mut new = kept.split_off(unchanged);
-        for entry in &mut new {
-            total = total.wrapping_add(entry.cost);
-            entry.total = total;
-        }
-        new.retain(|entry| entry.cost > 0);
-        store.replace(&old, &new);
-    }
-    Ok(units.get() - wanted)
+    units - wanted
 }

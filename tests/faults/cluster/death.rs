@@ -8,8 +8,8 @@ use redis::{Cmd, Connection, ErrorKind, RedisError};
 
 use super::nodes::{Cluster, Clustered};
 use crate::support::random::effort;
-use crate::support::{Server, eventually, info, now, run, slide};
-use crate::units::{DECADE, FOUR_BUCKETS, stored_log, units_of_counter, units_of_log};
+use crate::support::{DECADE, Server, eventually, info, now, run, slide};
+use crate::units::{FOUR_BUCKETS, stored_log, units_of_counter, units_of_log};
 use crate::wire::{Stop, assert_agree};
 
 /// More than the clients use before the death.
@@ -34,7 +34,7 @@ fn log_call(cost: u64) -> Cmd {
 }
 
 fn pair_call(cost: u64) -> String {
-    format!("LOG {LIMIT} 1d COUNTER {LIMIT} {DECADE} BUCKETS 4 COST {cost}")
+    format!("LOG {LIMIT} 1d COST {cost} COUNTER {LIMIT} {DECADE} BUCKETS 4 COST {cost}")
 }
 
 /// Units of the log that were acknowledged, by the primary that died and by its heir.

@@ -12,9 +12,9 @@ use redis::{Connection, Value, cmd};
 use super::nodes::Cluster;
 use crate::support::random::{Numbers, effort, seeds};
 use crate::support::{
-    Server, Setup, eventually, now, reply, run, skip, slide, slide_counter, slide_log,
+    DECADE, Server, Setup, eventually, now, reply, run, skip, slide, slide_counter, slide_log,
 };
-use crate::units::{DECADE, FOUR_BUCKETS, units_of_counter, units_of_log};
+use crate::units::{FOUR_BUCKETS, units_of_counter, units_of_log};
 use crate::wire::Stop;
 use calls::{Keys, Tally, call_until};
 use moves::{MoveSlot, Redirections, migrate, move_at_once, move_by_keys};

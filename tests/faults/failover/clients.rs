@@ -8,8 +8,7 @@ use std::time::Duration;
 use redis::{Client, Cmd, Connection, RedisError, RedisResult, cmd};
 
 use super::{COSTS, KEYS, LIMIT, limit};
-use crate::support::{eventually, reply_of, slide};
-use crate::units::DECADE;
+use crate::support::{DECADE, eventually, reply_of, slide};
 
 /// Every so many calls a client asks whether a replica has what it recorded.
 const BETWEEN_WAITS: u32 = 8;

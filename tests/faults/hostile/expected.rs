@@ -3,8 +3,10 @@
 use redis::{Value, from_redis_value_ref};
 
 use super::words::Line;
-use crate::support::oracle::grammar::{self, Clause, Fault, Kind, Name, Refusal, Request};
-use crate::support::{Reply, all_replies, reply_of};
+use crate::support::oracle::grammar::{
+    self, Asks, Fault, Kind, LONGEST_TTL, Name, Refusal, Request,
+};
+use crate::support::{Reply, headers_of, reply_of};
 
 /// What a key holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,6 +14,7 @@ pub enum Holds {
     Nothing,
     Log,
     Counter,
+    Leases,
     ForeignSet,
     ForeignHash,
     Other,
@@ -33,9 +36,13 @@ pub fn expected((name, words): &Line, holds: impl Fn(&[u8]) -> Holds) -> Expecte
     };
     let faults: Vec<Fault> = match &request {
         Request::Refund { key, .. } => fault_of_refund(holds(key)).into_iter().collect(),
+        Request::Release { key, .. } => fault_of(Kind::Lease, holds(key)).into_iter().collect(),
         Request::Limit { clauses, .. } => clauses
             .iter()
-            .flat_map(|clause| faults_of_limit(*name, clause, holds(&clause.key)))
+            .filter_map(|clause| match kind_of(&clause.asks) {
+                Some(kind) => fault_of(kind, holds(&clause.key)),
+                None => fault_of_peek(&clause.asks, words.len(), holds(&clause.key)),
+            })
             .collect(),
     };
     if faults.is_empty() {
@@ -45,51 +52,92 @@ pub fn expected((name, words): &Line, holds: impl Fn(&[u8]) -> Holds) -> Expecte
     }
 }
 
-fn wrong_type() -> Fault {
-    exactly("WRONGTYPE Operation against a key holding the wrong kind of value")
-}
-
-fn foreign_set() -> Fault {
-    exactly("ERR key holds a sorted set that SLIDE.LOG did not write")
-}
-
-fn foreign_hash() -> Fault {
-    exactly("ERR key holds a hash that SLIDE.COUNTER did not write")
+/// Which limiter is meant; PEEK takes the key for what it is.
+fn kind_of(asks: &Asks) -> Option<Kind> {
+    match asks {
+        Asks::Limit { kind, .. } => *kind,
+        Asks::Lease { .. } => Some(Kind::Lease),
+    }
 }
 
 fn exactly(sentence: &str) -> Fault {
     Fault::Exactly(sentence.to_owned())
 }
 
+fn wrong_type() -> Fault {
+    exactly("WRONGTYPE Operation against a key holding the wrong kind of value")
+}
+
+fn foreign_set(kind: Kind) -> Fault {
+    exactly(&format!(
+        "ERR key holds a sorted set that SLIDE.{} did not write",
+        kind.word()
+    ))
+}
+
+fn foreign_hash() -> Fault {
+    exactly("ERR key holds a hash that SLIDE.COUNTER did not write")
+}
+
+/// What is wrong with a key for this limiter. One of the module's own is named.
+fn fault_of(kind: Kind, holds: Holds) -> Option<Fault> {
+    Some(match (kind, holds) {
+        (_, Holds::Nothing)
+        | (Kind::Log, Holds::Log)
+        | (Kind::Counter, Holds::Counter)
+        | (Kind::Lease, Holds::Leases) => return None,
+        (Kind::Log | Kind::Lease, Holds::ForeignSet) => foreign_set(kind),
+        (Kind::Counter, Holds::ForeignHash) => foreign_hash(),
+        (Kind::Log, Holds::Leases) => exactly("ERR key holds leases, SLIDE.LOG did not write it"),
+        (Kind::Lease, Holds::Log) => exactly("ERR key holds a log, SLIDE.LEASE did not write it"),
+        (Kind::Counter, Holds::Log) => {
+            exactly("WRONGTYPE key holds a SLIDE.LOG, SLIDE.COUNTER needs a hash")
+        }
+        (Kind::Counter, Holds::Leases) => {
+            exactly("WRONGTYPE key holds a SLIDE.LEASE, SLIDE.COUNTER needs a hash")
+        }
+        (Kind::Log | Kind::Lease, Holds::Counter) => exactly(&format!(
+            "WRONGTYPE key holds a SLIDE.COUNTER, SLIDE.{} needs a sorted set",
+            kind.word()
+        )),
+        (Kind::Counter, Holds::ForeignSet)
+        | (Kind::Log | Kind::Lease, Holds::ForeignHash)
+        | (_, Holds::Other) => wrong_type(),
+    })
+}
+
 fn fault_of_refund(holds: Holds) -> Option<Fault> {
     match holds {
-        Holds::Nothing | Holds::Log | Holds::Counter => None,
-        Holds::ForeignSet => Some(foreign_set()),
-        Holds::ForeignHash => Some(foreign_hash()),
-        Holds::Other => Some(wrong_type()),
+        Holds::Counter | Holds::ForeignHash => fault_of(Kind::Counter, holds),
+        _ => fault_of(Kind::Log, holds),
     }
 }
 
-fn faults_of_limit(name: Name, clause: &Clause, holds: Holds) -> Vec<Fault> {
-    let is_log = matches!(holds, Holds::Log | Holds::ForeignSet);
-    let kind = match (name, clause.kind) {
-        (_, Some(kind)) => kind,
-        (Name::Log, None) => Kind::Log,
-        // A peek takes the key for what it is.
-        (Name::Peek, None) if is_log => Kind::Log,
-        _ => Kind::Counter,
+/// Of a peek of so many words.
+fn fault_of_peek(asks: &Asks, words: usize, holds: Holds) -> Option<Fault> {
+    let Asks::Limit {
+        tiers,
+        buckets,
+        strict,
+        ..
+    } = asks
+    else {
+        panic!("a peek is of no lease: {asks:?}");
     };
-    let mut faults = Vec::new();
-    if name == Name::Peek && is_log && (clause.buckets.is_some() || clause.strict) {
-        faults.push(Fault::Names(vec!["BUCKETS".into(), "STRICT".into()]));
+    let has_shape = buckets.is_some() || *strict;
+    // The key, then pairs of limit and window.
+    let has_options = words > 1 + 2 * tiers.len();
+    match holds {
+        Holds::Leases if tiers.len() > 1 || has_options => Some(exactly(
+            "ERR key holds leases, of which SLIDE.PEEK takes one limit, any window, and no options",
+        )),
+        Holds::Leases => None,
+        // Which of two faults comes first is not said.
+        Holds::ForeignSet if has_shape => Some(Fault::Names(vec!["key holds a".to_owned()])),
+        Holds::Log if has_shape => Some(Fault::Names(vec!["BUCKETS".into(), "STRICT".into()])),
+        Holds::Counter | Holds::ForeignHash => fault_of(Kind::Counter, holds),
+        _ => fault_of(Kind::Log, holds),
     }
-    match (kind, holds) {
-        (_, Holds::Nothing) | (Kind::Log, Holds::Log) | (Kind::Counter, Holds::Counter) => {}
-        (Kind::Log, Holds::ForeignSet) => faults.push(foreign_set()),
-        (Kind::Counter, Holds::ForeignHash) => faults.push(foreign_hash()),
-        _ => faults.push(wrong_type()),
-    }
-    faults
 }
 
 /// Checks an error's text.
@@ -109,70 +157,98 @@ pub fn check_error(line: &Line, refusal: &Refusal, error: &str) {
 /// Checks that a good command's reply is possible at all.
 #[track_caller]
 pub fn check_reply(line: &Line, request: &Request, reply: &Value) {
-    match request {
-        Request::Refund { units, .. } => {
-            let taken = from_redis_value_ref::<u64>(reply);
-            let possible = taken.as_ref().is_ok_and(|taken| taken <= units);
-            assert!(possible, "{}: {reply:?}", show(line));
-        }
-        Request::Limit { clauses, cost, .. } if line.0 == Name::All => {
-            let (limited, replies) = all_replies(reply);
-            assert_eq!(replies.len(), clauses.len(), "{}", show(line));
-            for (clause, reply) in clauses.iter().zip(&replies) {
-                check_five(line, clause, *cost, *reply);
-            }
-            let any = replies.iter().any(|reply| reply.limited == 1);
-            assert_eq!(limited, i64::from(any), "{}", show(line));
-        }
+    let (clauses, headers) = match request {
+        Request::Refund { units, .. } => return check_count(line, *units, reply),
+        Request::Release { ids, .. } => return check_count(line, ids.len() as u64, reply),
         Request::Limit {
-            clauses,
-            cost,
-            headers,
-            ..
-        } => {
-            let Value::Array(parts) = reply else {
-                panic!("{}: no array but {reply:?}", show(line));
-            };
-            assert_eq!(parts.len(), 5 + usize::from(*headers), "{}", show(line));
-            let five = Value::Array(parts[..5].to_vec());
-            let five: Vec<i64> = from_redis_value_ref(&five).expect("five integers");
-            check_five(line, &clauses[0], *cost, reply_of(&five));
-            if *headers {
-                check_headers(line, five[0] == 1, &parts[5]);
-            }
-        }
+            clauses, headers, ..
+        } => (clauses, *headers),
+    };
+    let Value::Array(parts) = reply else {
+        panic!("{}: no array but {reply:?}", show(line));
+    };
+    let (integers, map) = parts.split_at(parts.len() - usize::from(headers));
+    let replies: Vec<Reply> = if line.0 == Name::All {
+        integers[1..].iter().map(five).collect()
+    } else {
+        vec![five(&Value::Array(integers.to_vec()))]
+    };
+    assert_eq!(replies.len(), clauses.len(), "{}", show(line));
+    for (clause, reply) in clauses.iter().zip(&replies) {
+        check_five(line, &clause.asks, *reply);
+    }
+    let limited = replies.iter().any(|reply| reply.limited == 1);
+    assert_eq!(integers[0], Value::Int(limited.into()), "{}", show(line));
+    if let [map] = map {
+        let tiers = clauses.iter().map(|clause| match &clause.asks {
+            Asks::Limit { tiers, .. } => tiers.len(),
+            Asks::Lease { .. } => 0,
+        });
+        let can_pass = replies.iter().all(|reply| reply.retry_after >= 0);
+        check_headers(line, tiers.sum(), limited && can_pass, map);
     }
 }
 
-fn check_five(line: &Line, clause: &Clause, cost: u64, reply: Reply) {
-    let int = |number: u64| i64::try_from(number).expect("less than 2^53");
-    let longest = clause.tiers.iter().map(|tier| tier.1).max();
-    let longest = int(longest.expect("at least one tier"));
-    let never = clause.tiers.iter().any(|tier| tier.0 < cost);
-    let is_a_limit = clause.tiers.iter().any(|tier| int(tier.0) == reply.limit);
-    let possible = matches!(reply.limited, 0 | 1)
-        && is_a_limit
-        && (0..=reply.limit).contains(&reply.remaining)
-        && (-1..=2 * longest).contains(&reply.retry_after)
-        && (0..=2 * longest).contains(&reply.reset_after)
-        && (reply.retry_after == -1) == never
-        && (reply.limited == 0 || reply.retry_after != 0);
+#[track_caller]
+fn five(integers: &Value) -> Reply {
+    reply_of(&from_redis_value_ref::<Vec<i64>>(integers).expect("integers"))
+}
+
+#[track_caller]
+fn check_count(line: &Line, most: u64, reply: &Value) {
+    let count = from_redis_value_ref::<u64>(reply);
+    let possible = count.as_ref().is_ok_and(|count| *count <= most);
     assert!(possible, "{}: {reply:?}", show(line));
 }
 
-fn check_headers(line: &Line, limited: bool, headers: &Value) {
-    let headers: Vec<(String, String)> = from_redis_value_ref(headers)
-        .unwrap_or_else(|error| panic!("{}: {error}: {headers:?}", show(line)));
-    let names: Vec<&str> = headers.iter().map(|(name, _)| name.as_str()).collect();
-    let always = [
-        "X-RateLimit-Limit",
-        "X-RateLimit-Remaining",
-        "X-RateLimit-Reset",
-        "RateLimit-Policy",
-        "RateLimit",
-    ];
-    let possible =
-        names == always || (limited && names.split_last() == Some((&"Retry-After", &always[..])));
+fn check_five(line: &Line, asks: &Asks, reply: Reply) {
+    let int = |number: u64| i64::try_from(number).expect("less than 2^53");
+    let (limits, never, longest): (Vec<u64>, bool, u64) = match asks {
+        // A peek may be of leases.
+        Asks::Limit { tiers, cost, .. } => (
+            tiers.iter().map(|tier| tier.0).collect(),
+            tiers.iter().any(|tier| tier.0 < *cost),
+            tiers.iter().map(|tier| 2 * tier.1).max().expect("a tier"),
+        ),
+        Asks::Lease { limit, .. } => (vec![*limit], *limit == 0, 0),
+    };
+    let longest = int(longest.max(LONGEST_TTL));
+    let waits = match (reply.limited, reply.retry_after) {
+        (0, wait) => wait == 0,
+        (1, -1) => never,
+        (1, wait) => !never && (1..=longest).contains(&wait),
+        _ => false,
+    };
+    let possible = waits
+        && limits.into_iter().any(|limit| int(limit) == reply.limit)
+        && (0..=reply.limit).contains(&reply.remaining)
+        && (0..=longest).contains(&reply.reset_after);
+    assert!(possible, "{}: {reply:?}", show(line));
+}
+
+/// Checks the names, and that every tier is listed.
+fn check_headers(line: &Line, tiers: usize, retry: bool, headers: &Value) {
+    let headers = headers_of(headers);
+    let mut names = Vec::new();
+    if tiers > 0 {
+        names.extend([
+            "X-RateLimit-Limit",
+            "X-RateLimit-Remaining",
+            "X-RateLimit-Reset",
+            "RateLimit-Policy",
+            "RateLimit",
+        ]);
+    }
+    if retry {
+        names.push("Retry-After");
+    }
+    let listed = |name: &str, parameter: &str| match headers.iter().find(|pair| pair.0 == name) {
+        Some((_, value)) => value.matches(parameter).count(),
+        None => 0,
+    };
+    let possible = headers.iter().map(|(name, _)| name.as_str()).eq(names)
+        && listed("RateLimit-Policy", ";q=") == tiers
+        && listed("RateLimit", ";r=") == tiers;
     assert!(possible, "{}: {headers:?}", show(line));
 }
 

@@ -1,6 +1,6 @@
 //! Commands that are good, nearly good, or nothing like it.
 
-use crate::support::oracle::grammar::Name;
+use crate::support::oracle::grammar::{Kind, Name};
 use crate::support::random::Numbers;
 
 /// A command's name and the words after it.
@@ -19,11 +19,13 @@ const WRONG_KEYS: [&str; 8] = [
 ];
 
 /// Keys of the module's, and some that are missing at first.
-const RIGHT_KEYS: [&str; 8] = [
+const RIGHT_KEYS: [&str; 10] = [
     "log:0",
     "log:1",
     "counter:0",
     "counter:1",
+    "lease:0",
+    "lease:1",
     "new:0",
     "new:1",
     "new:2",
@@ -31,7 +33,7 @@ const RIGHT_KEYS: [&str; 8] = [
 ];
 
 /// Words that are a number to somebody, if not here.
-const NEAR_NUMBERS: [&str; 42] = [
+const NEAR_NUMBERS: [&str; 50] = [
     "",
     "-",
     "+",
@@ -74,12 +76,20 @@ const NEAR_NUMBERS: [&str; 42] = [
     "60ss",
     "05s",
     "0ms",
+    "0s",
+    "60",
+    "3600",
+    "86400000",
+    "60s60s",
+    "1h30m",
+    "86400001ms",
+    "213503982335d",
 ];
 
 /// Words with a meaning somewhere in the grammar, and some that only look so.
-const KEYWORDS: [&str; 14] = [
-    "COST", "FORCE", "HEADERS", "BUCKETS", "STRICT", "LOG", "COUNTER", "cost", "Force", "sTRICT",
-    "COSTS", "COS", "NX", "*",
+const KEYWORDS: [&str; 18] = [
+    "COST", "FORCE", "HEADERS", "BUCKETS", "STRICT", "AGE", "LOG", "COUNTER", "LEASE", "cost",
+    "Force", "sTRICT", "age", "COSTS", "COS", "AGED", "NX", "*",
 ];
 
 const ODD_BYTES: [&[u8]; 10] = [
@@ -118,7 +128,7 @@ fn change(words: &mut Vec<Vec<u8>>, numbers: &mut Numbers) {
         words.push(word(numbers));
         return;
     }
-    match numbers.below(7) {
+    match numbers.below(8) {
         0..2 => words[place] = word(numbers),
         2 => words.insert(place, word(numbers)),
         3 => {
@@ -126,7 +136,15 @@ fn change(words: &mut Vec<Vec<u8>>, numbers: &mut Numbers) {
         }
         4 => words.insert(place, words[other].clone()),
         5 => words.swap(place, other),
+        6 => take_unit_off(&mut words[place]),
         _ => words.truncate(place),
+    }
+}
+
+/// Leaves the number of a duration.
+fn take_unit_off(word: &mut Vec<u8>) {
+    if word.first().is_some_and(u8::is_ascii_digit) {
+        word.retain(u8::is_ascii_digit);
     }
 }
 
@@ -165,21 +183,33 @@ fn good(name: Name, numbers: &mut Numbers) -> Vec<Vec<u8>> {
         Name::Refund => {
             words.push(key(numbers));
             words.push(units(numbers));
+            options(&mut words, name.options(), numbers);
+        }
+        Name::Lease => {
+            words.push(key(numbers));
+            lease(&mut words, numbers);
+            options(&mut words, name.options(), numbers);
+        }
+        Name::Release => {
+            words.push(key(numbers));
+            words.extend((0..numbers.one_to(3)).map(|_| id(numbers)));
         }
         Name::All => {
             let keys = match numbers.below(20) {
-                0 => numbers.below(40),
+                0 => numbers.below(70),
                 _ => numbers.one_to(4),
             };
             words.push(keys.to_string().into());
-            words.extend((0..keys).map(|_| key(numbers)));
-            for _ in 0..keys {
-                let counter = numbers.one_in(2);
-                words.push(if counter { "COUNTER" } else { "LOG" }.into());
-                tiers(&mut words, numbers);
-                if counter {
-                    options(&mut words, &["BUCKETS", "STRICT"], numbers);
+            let keys: Vec<Vec<u8>> = (0..keys).map(|_| key(numbers)).collect();
+            words.extend(keys.iter().cloned());
+            for key in keys {
+                let kind = kind_for(&key, numbers);
+                words.push(any_case(kind.word(), numbers));
+                match kind {
+                    Kind::Log | Kind::Counter => tiers(&mut words, numbers),
+                    Kind::Lease => lease(&mut words, numbers),
                 }
+                options(&mut words, kind.options(), numbers);
             }
             options(&mut words, name.options(), numbers);
         }
@@ -190,6 +220,18 @@ fn good(name: Name, numbers: &mut Numbers) -> Vec<Vec<u8>> {
         }
     }
     words
+}
+
+/// Mostly the kind that the key's name says.
+fn kind_for(key: &[u8], numbers: &mut Numbers) -> Kind {
+    let any = [Kind::Log, Kind::Counter, Kind::Lease][numbers.place(3)];
+    match key.split(|&byte| byte == b':').next() {
+        _ if numbers.one_in(8) => any,
+        Some(b"log") => Kind::Log,
+        Some(b"counter") => Kind::Counter,
+        Some(b"lease") => Kind::Lease,
+        _ => any,
+    }
 }
 
 /// Mostly a few, at times up to 40.
@@ -205,6 +247,26 @@ fn tiers(words: &mut Vec<Vec<u8>>, numbers: &mut Numbers) {
     }
 }
 
+/// A limit, how long it is held, and by whom.
+fn lease(words: &mut Vec<Vec<u8>>, numbers: &mut Numbers) {
+    words.push(units(numbers));
+    words.push(match numbers.below(3) {
+        0 => format!("{}h", numbers.one_to(24)).into(),
+        1 => format!("{}m", 60 + numbers.below(1380)).into(),
+        _ => format!("{}ms", 3_600_000 + numbers.below(82_800_000)).into(),
+    });
+    words.push(id(numbers));
+}
+
+/// Some in use, some with a meaning elsewhere, some of any bytes.
+fn id(numbers: &mut Numbers) -> Vec<u8> {
+    match numbers.below(8) {
+        0 => KEYWORDS[numbers.place(KEYWORDS.len())].into(),
+        1 => (0..numbers.one_to(128)).map(|_| byte(numbers)).collect(),
+        _ => format!("job:{}", numbers.below(10)).into(),
+    }
+}
+
 fn units(numbers: &mut Numbers) -> Vec<u8> {
     let most = [2, 10, 1000, 1 << 53][numbers.place(4)];
     numbers.below(most).to_string().into()
@@ -212,13 +274,12 @@ fn units(numbers: &mut Numbers) -> Vec<u8> {
 
 /// An hour at least, so that nothing expires while a test looks.
 fn window(numbers: &mut Numbers) -> String {
-    match numbers.below(6) {
+    match numbers.below(5) {
         0 => format!("{}d", numbers.one_to(3652)),
         1 => format!("{}h", numbers.one_to(87_660)),
         2 => format!("{}m", 60 + numbers.below(1_000)),
         3 => format!("{}s", 3600 + numbers.below(100_000)),
-        4 => format!("{}ms", 3_600_000 + numbers.below(1_000_000_000)),
-        _ => (3_600_000 + numbers.below(315_000_000_000)).to_string(),
+        _ => format!("{}ms", 3_600_000 + numbers.below(315_000_000_000)),
     }
 }
 
@@ -235,8 +296,18 @@ fn options(words: &mut Vec<Vec<u8>>, known: &[&str], numbers: &mut Numbers) {
         match option {
             "COST" => words.push(units(numbers)),
             "BUCKETS" => words.push(numbers.buckets().to_string().into()),
+            "AGE" => words.push(age(numbers)),
             _ => {}
         }
+    }
+}
+
+/// That of the calls of this test, or of nothing that there is.
+fn age(numbers: &mut Numbers) -> Vec<u8> {
+    match numbers.below(4) {
+        0 => window(numbers).into(),
+        1 => format!("{}s", numbers.below(10)).into(),
+        _ => format!("{}ms", numbers.below(3000)).into(),
     }
 }
 

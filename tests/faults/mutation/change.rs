@@ -1,10 +1,9 @@
 //! Changes of what a key holds, from one bit to other data altogether.
 
-use super::content::Content;
-use crate::support::oracle::grammar::Kind;
+use super::content::{Content, Kind};
 use crate::support::random::Numbers;
 
-const MEMBERS: [&str; 16] = [
+const MEMBERS: [&str; 18] = [
     "",
     ":",
     "1",
@@ -19,6 +18,8 @@ const MEMBERS: [&str; 16] = [
     "1:+1",
     "1:1 ",
     "alice",
+    "@",
+    "@alice",
     "1:9223372036854775808",
     "1:9223372036854775809",
 ];

@@ -2,8 +2,31 @@
 
 use redis::{Cmd, Pipeline, Value, cmd, from_redis_value_ref};
 
-use crate::support::oracle::grammar::Kind;
 use crate::support::oracle::{Counter, Log, Oracle, Shape, stored};
+
+/// What is changed: a log or a counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Log,
+    Counter,
+}
+
+impl Kind {
+    /// As a clause begins, and a command's name ends.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Log => "LOG",
+            Kind::Counter => "COUNTER",
+        }
+    }
+
+    fn value_type(self) -> &'static str {
+        match self {
+            Kind::Log => "sorted set",
+            Kind::Counter => "hash",
+        }
+    }
+}
 
 /// The members of a sorted set with their scores, or a hash's fields with their values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,15 +111,75 @@ impl Content {
     }
 
     /// What a call of the key's own limiter is to answer. A refund asks of no window.
-    pub fn answer(&self, windows: Option<&[u64]>, shape: Shape) -> Answer {
+    pub fn answer(&self, key: &str, windows: Option<&[u64]>, shape: Shape) -> Answer {
         match (self.kind, windows) {
             (Kind::Log, _) => self.answer_of_log(),
-            (Kind::Counter, Some(windows)) => self.answer_of_counter(windows, shape.buckets),
+            (Kind::Counter, Some(windows)) => self.answer_of_counter(key, windows, shape.buckets),
             (Kind::Counter, None) => match self.fields().into_iter().collect::<Option<Vec<_>>>() {
-                Some(fields) => Answer::Of(Oracle::Counter(Counter::holding(&fields))),
+                Some(fields) => Answer::Of(counter(key, &fields)),
                 None => Answer::Foreign,
             },
         }
+    }
+
+    /// What the other limiter's command may be told: of which kind the key is, where that is seen.
+    pub fn wrong_type(&self) -> Vec<String> {
+        let other = match self.kind {
+            Kind::Log => Kind::Counter,
+            Kind::Counter => Kind::Log,
+        };
+        let needs = format!("SLIDE.{} needs a {}", other.word(), other.value_type());
+        let named = |word: &str| format!("WRONGTYPE key holds a SLIDE.{word}, {needs}");
+        let standard = "WRONGTYPE Operation against a key holding the wrong kind of value";
+        if self.newest_is_lease() {
+            return vec![named("LEASE")];
+        }
+        let good = match self.kind {
+            Kind::Log => vec![self.newest_is_entry()],
+            Kind::Counter => self.fields().iter().map(Option::is_some).collect(),
+        };
+        let mut told = Vec::new();
+        if good.contains(&true) {
+            told.push(named(self.kind.word()));
+        }
+        if good.contains(&false) {
+            told.push(standard.to_owned());
+        }
+        told
+    }
+
+    /// The errors that a key can be answered which the module did not write, by a peek or another
+    /// call.
+    pub fn foreign(&self, by_peek: bool) -> Vec<&'static str> {
+        const LEASES: &str = "ERR key holds leases, SLIDE.LOG did not write it";
+        const PEEKED_LEASES: &str = "ERR key holds leases, of which SLIDE.PEEK takes one limit, \
+                                     any window, and no options";
+        const LOG: &str = "ERR key holds a sorted set that SLIDE.LOG did not write";
+        let has_lease = || {
+            let mut members = self.members().into_iter();
+            members.any(|(member, score)| stored::place(&member, score).is_some())
+        };
+        match self.kind {
+            Kind::Counter => vec!["ERR key holds a hash that SLIDE.COUNTER did not write"],
+            Kind::Log if self.newest_is_lease() && by_peek => vec![PEEKED_LEASES],
+            Kind::Log if self.newest_is_lease() => vec![LEASES],
+            Kind::Log if has_lease() => vec![LEASES, LOG],
+            Kind::Log => vec![LOG],
+        }
+    }
+
+    fn newest_is_lease(&self) -> bool {
+        self.kind == Kind::Log
+            && self
+                .members()
+                .last()
+                .is_some_and(|(member, score)| stored::place(member, *score).is_some())
+    }
+
+    fn newest_is_entry(&self) -> bool {
+        self.members()
+            .last()
+            .is_some_and(|(member, score)| stored::entry(member, *score).is_some())
     }
 
     /// The newest entry is read in any case, the others where they are needed.
@@ -105,10 +188,10 @@ impl Content {
         if let Some(entries) = stored::log(&members) {
             return Answer::Of(Oracle::Log(Log::holding(&entries)));
         }
-        let newest = members.last().expect("what is empty is a log");
-        match stored::entry(&newest.0, newest.1) {
-            None => Answer::Foreign,
-            Some(_) => Answer::PossibleOrForeign,
+        if self.newest_is_entry() {
+            Answer::PossibleOrForeign
+        } else {
+            Answer::Foreign
         }
     }
 
@@ -120,7 +203,7 @@ impl Content {
     }
 
     /// The fields of the call's windows are read and, where one is missing, some of the others.
-    fn answer_of_counter(&self, windows: &[u64], buckets: u64) -> Answer {
+    fn answer_of_counter(&self, key: &str, windows: &[u64], buckets: u64) -> Answer {
         let fields = self.fields();
         let mut read = Vec::new();
         let mut missing = false;
@@ -136,7 +219,7 @@ impl Content {
             }
         }
         let foreign = fields.iter().filter(|field| field.is_none()).count();
-        let oracle = Oracle::Counter(Counter::holding(&read));
+        let oracle = counter(key, &read);
         match foreign {
             0 => Answer::Of(oracle),
             _ if !missing => Answer::Of(oracle),
@@ -144,4 +227,8 @@ impl Content {
             _ => Answer::OfOrForeign(oracle),
         }
     }
+}
+
+fn counter(key: &str, fields: &[stored::Field]) -> Oracle {
+    Oracle::Counter(Counter::holding(key.as_bytes(), fields))
 }

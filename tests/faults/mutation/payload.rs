@@ -2,12 +2,9 @@
 
 use redis::{Cmd, Connection, RedisResult, Value, cmd, from_redis_value, pipe};
 
-use super::Base;
-use crate::support::oracle::grammar::Kind;
+use super::{Base, KEY, Kind};
 use crate::support::random::{Numbers, effort, seeds};
 use crate::support::{Server, command, error_text, info_number, line, reply_of, run};
-
-const KEY: &str = "changed";
 
 /// Corrupted payloads of one key.
 const PAYLOADS: usize = 200;
@@ -19,15 +16,21 @@ const LIMIT: i64 = 100;
 const WINDOW: i64 = 86_400_000;
 
 /// A limiter's error on a key that is not its own; a key that may hold anything can get any.
-const ERRORS: [&str; 4] = [
+const ERRORS: [&str; 10] = [
     "WRONGTYPE Operation against a key holding the wrong kind of value",
     "ERR key holds a sorted set that SLIDE.LOG did not write",
     "ERR key holds a hash that SLIDE.COUNTER did not write",
     "ERR BUCKETS and STRICT are for counters, and the key holds a log",
+    "WRONGTYPE key holds a SLIDE.LOG, SLIDE.COUNTER needs a hash",
+    "WRONGTYPE key holds a SLIDE.LEASE, SLIDE.COUNTER needs a hash",
+    "WRONGTYPE key holds a SLIDE.COUNTER, SLIDE.LOG needs a sorted set",
+    "WRONGTYPE key holds a SLIDE.COUNTER, SLIDE.LEASE needs a sorted set",
+    "ERR key holds a sorted set that SLIDE.LEASE did not write",
+    "ERR key holds a log, SLIDE.LEASE did not write it",
 ];
 
 fn commands() -> Vec<Cmd> {
-    let tiers = format!("{LIMIT} {WINDOW}");
+    let tiers = format!("{LIMIT} {WINDOW}ms");
     [
         format!("SLIDE.PEEK {KEY} {tiers}"),
         format!("SLIDE.PEEK {KEY} {tiers} BUCKETS 5"),
@@ -35,7 +38,10 @@ fn commands() -> Vec<Cmd> {
         format!("SLIDE.COUNTER {KEY} {tiers} COST 0 BUCKETS 5"),
         format!("SLIDE.LOG {KEY} {tiers} COST 9"),
         format!("SLIDE.COUNTER {KEY} {tiers} FORCE"),
+        format!("SLIDE.REFUND {KEY} {LIMIT} AGE 1s"),
         format!("SLIDE.REFUND {KEY} {LIMIT}"),
+        format!("SLIDE.LEASE {KEY} {LIMIT} 60s job"),
+        format!("SLIDE.RELEASE {KEY} job"),
     ]
     .iter()
     .map(|words| line(words))
@@ -109,8 +115,8 @@ fn a_corrupted_dump_stops_no_server() {
         println!("corrupted dumps, SLIDE_SEED={seed}");
         let mut numbers = Numbers::new(seed);
         let kind = [Kind::Log, Kind::Counter][numbers.place(2)];
-        Base::random(&mut con, kind, "base", &mut numbers);
-        let dumped: Vec<u8> = cmd("DUMP").arg("base").query(&mut con).unwrap();
+        Base::random(&mut con, kind, KEY, &mut numbers);
+        let dumped: Vec<u8> = cmd("DUMP").arg(KEY).query(&mut con).unwrap();
         for _ in 0..PAYLOADS {
             met += try_payload(&mut con, &dumped, &mut numbers);
         }

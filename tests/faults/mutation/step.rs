@@ -4,15 +4,14 @@ mod check;
 
 use redis::{Cmd, Connection, Pipeline, RedisResult, Value, cmd, from_redis_value_ref, pipe};
 
-use super::content::Content;
-use crate::support::oracle::grammar::Kind;
+use super::content::{Content, Kind};
 use crate::support::oracle::{Call, Shape};
 use crate::support::random::{MOST, Numbers, Tiers};
 use crate::support::{add_shape, add_tiers};
 pub use check::Tally;
 
-const KEY: &str = "changed";
-const BESIDE: &str = "beside";
+pub const KEY: &str = "changed";
+pub const BESIDE: &str = "beside";
 
 /// What a key is asked about.
 #[derive(Debug, Clone)]
@@ -45,6 +44,10 @@ enum Name {
 pub struct Step {
     name: Name,
     cost: u64,
+    /// That of the good key's clause.
+    cost_beside: u64,
+    /// How long ago what is refunded was recorded, in ms.
+    age: Option<u64>,
     force: bool,
     tiers: Tiers,
 }
@@ -72,6 +75,12 @@ impl Step {
             _ => Name::Wrong,
         };
         let force = matches!(name, Name::Call | Name::All) && numbers.one_in(4);
+        let longest = limits.widest().1;
+        let age = match numbers.below(4) {
+            0 => Some(numbers.below(2000)),
+            1 => Some(numbers.below(longest)),
+            _ => None,
+        };
         Step {
             name,
             // A refund of nothing is no command.
@@ -80,6 +89,8 @@ impl Step {
             } else {
                 cost
             },
+            cost_beside: numbers.below(9),
+            age,
             force,
             tiers,
         }
@@ -106,13 +117,23 @@ impl Step {
         match self.name {
             Name::Refund => {
                 command.arg(KEY).arg(self.cost);
+                if let Some(age) = self.age {
+                    command.arg("AGE").arg(format!("{age}ms"));
+                }
             }
             Name::All => {
                 command.arg(&["2", KEY, BESIDE]);
-                add_clause(&mut command, kind, &self.tiers, shape);
-                let beside = case.beside_limits;
-                add_clause(&mut command, case.beside.kind, &beside.tiers, beside.shape);
-                self.add_options(&mut command);
+                let Step {
+                    tiers,
+                    cost,
+                    cost_beside,
+                    ..
+                } = self;
+                add_clause(&mut command, kind, (tiers, *cost), shape);
+                let (kind, limits) = (case.beside.kind, case.beside_limits);
+                let asked = (&limits.tiers[..], *cost_beside);
+                add_clause(&mut command, kind, asked, limits.shape);
+                self.add_force(&mut command);
             }
             Name::Wrong => {
                 command.arg(KEY);
@@ -121,7 +142,8 @@ impl Step {
             Name::Call | Name::Peek => {
                 command.arg(KEY);
                 add_tiers(&mut command, &self.tiers);
-                self.add_options(&mut command);
+                command.arg("COST").arg(self.cost);
+                self.add_force(&mut command);
                 if kind == Kind::Counter {
                     add_shape(&mut command, shape);
                 }
@@ -130,8 +152,7 @@ impl Step {
         command
     }
 
-    fn add_options(&self, command: &mut Cmd) {
-        command.arg("COST").arg(self.cost);
+    fn add_force(&self, command: &mut Cmd) {
         if self.force {
             command.arg("FORCE");
         }
@@ -201,12 +222,10 @@ fn add_digest(pipeline: &mut Pipeline) {
     pipeline.cmd("PEXPIRETIME").arg(KEY);
 }
 
-fn add_clause(command: &mut Cmd, kind: Kind, tiers: &[(u64, u64)], shape: Shape) {
-    command.arg(match kind {
-        Kind::Log => "LOG",
-        Kind::Counter => "COUNTER",
-    });
+fn add_clause(command: &mut Cmd, kind: Kind, (tiers, cost): (&[(u64, u64)], u64), shape: Shape) {
+    command.arg(kind.word());
     add_tiers(command, tiers);
+    command.arg("COST").arg(cost);
     if kind == Kind::Counter {
         add_shape(command, shape);
     }

@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use redis::{Connection, PushInfo, Value, from_redis_value_ref};
 
-use crate::support::{Server, Setup, eventually, info_number, line, run, slide_log, slide_peek};
-use crate::units::{DECADE, units_of_counter, units_of_log};
+use crate::support::{
+    DECADE, DECADE_FIELD, Server, Setup, eventually, info_number, line, run, slide_log, slide_peek,
+};
+use crate::units::{units_of_counter, units_of_log};
 use crate::wire::{Stop, assert_agree, exec, receive, send, start_pair};
 
 /// A bare connection, which sends nothing by itself.
@@ -60,7 +62,7 @@ fn with_all_connections_taken_the_connected_go_on() {
         (first_line(&client, "PING") == "+PONG").then(|| server.connect())
     });
     assert_eq!(units_of_log(&mut con, "log"), called);
-    assert_eq!(units_of_counter(&mut con, "counter", DECADE), 0);
+    assert_eq!(units_of_counter(&mut con, "counter", DECADE_FIELD), 0);
 }
 
 /// Sends calls and reads no answer, until the server has had enough.
@@ -119,7 +121,10 @@ fn a_client_that_does_not_read_is_closed() {
     });
     // What was recorded was recorded once.
     assert_eq!(units_of_log(&mut con, "slow"), 1000);
-    assert_eq!(units_of_counter(&mut con, "slow:counter", DECADE), 1000);
+    assert_eq!(
+        units_of_counter(&mut con, "slow:counter", DECADE_FIELD),
+        1000
+    );
     assert_eq!(units_of_log(&mut con, "other"), others.into_inner());
 }
 
@@ -133,7 +138,7 @@ fn calls_whose_answers_nobody_wants_are_recorded() {
         send(&mut con, &line("SLIDE.LOG log x 1d"));
         send(
             &mut con,
-            &line("SLIDE.ALL 2 a b LOG 60 1d COUNTER 60 315576000000"),
+            &line("SLIDE.ALL 2 a b LOG 60 1d COUNTER 60 315576000000ms"),
         );
     }
     send(&mut con, &line("CLIENT REPLY ON"));
@@ -141,7 +146,7 @@ fn calls_whose_answers_nobody_wants_are_recorded() {
     for key in ["log", "a"] {
         assert_eq!(units_of_log(&mut con, key), 60);
     }
-    assert_eq!(units_of_counter(&mut con, "b", DECADE), 60);
+    assert_eq!(units_of_counter(&mut con, "b", DECADE_FIELD), 60);
     send(&mut con, &line("CLIENT REPLY SKIP"));
     send(&mut con, &line("SLIDE.LOG skipped 5 1d"));
     assert_eq!(
@@ -242,14 +247,14 @@ fn a_cached_peek_is_invalidated_by_recorded_calls_only() {
         ("SLIDE.PEEK log 2 1d", ""),
         ("SLIDE.LOG log 0 1d FORCE", "log"),
         ("SLIDE.REFUND log 1", "log"),
-        ("SLIDE.COUNTER counter 2 315576000000 COST 3", ""),
-        ("SLIDE.COUNTER counter 2 315576000000", "counter"),
+        ("SLIDE.COUNTER counter 2 315576000000ms COST 3", ""),
+        ("SLIDE.COUNTER counter 2 315576000000ms", "counter"),
         (
-            "SLIDE.ALL 2 log counter LOG 9 1d COUNTER 1 315576000000",
+            "SLIDE.ALL 2 log counter LOG 9 1d COUNTER 1 315576000000ms",
             "",
         ),
         (
-            "SLIDE.ALL 2 log counter LOG 9 1d COUNTER 2 315576000000",
+            "SLIDE.ALL 2 log counter LOG 9 1d COUNTER 2 315576000000ms",
             "counter log",
         ),
         ("SLIDE.REFUND counter 9", "counter"),
@@ -259,7 +264,7 @@ fn a_cached_peek_is_invalidated_by_recorded_calls_only() {
         let marker = format!("marker:{place}");
         run::<Value>(&mut con, "GET", &[&marker]);
         for key in ["log", "counter"] {
-            slide_peek(&mut con, key, &[(9, "315576000000")], &[]);
+            slide_peek(&mut con, key, &[(9, DECADE)], &[]);
         }
         // An error is one of the calls.
         let _ = line(call).query::<Value>(&mut other);

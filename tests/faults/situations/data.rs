@@ -7,10 +7,10 @@ use redis::{Connection, Value, cmd};
 
 use crate::support::random::effort;
 use crate::support::{
-    Server, Setup, entries, error_text, eventually, info_number, line, now, repeated, run, skip,
-    slide_counter, slide_log, slide_peek,
+    DECADE, DECADE_FIELD, Server, Setup, entries, error_text, eventually, info_number, line, now,
+    repeated, run, skip, slide_counter, slide_log, slide_peek,
 };
-use crate::units::{DECADE, FOUR_BUCKETS, store_log, units_of_counter, units_of_log};
+use crate::units::{FOUR_BUCKETS, store_log, units_of_counter, units_of_log};
 use crate::wire::{Stop, assert_agree, exec, five, start_pair};
 
 const ROOMY: u64 = 1_000_000_000;
@@ -310,7 +310,7 @@ fn memory_is_defragmented_under_load() {
         let units = if number % 30 == 0 { 1 + calls } else { 1 };
         assert_eq!(units_of_log(&mut con, &key(number)), units);
         let counter = format!("counter:{number}");
-        assert_eq!(units_of_counter(&mut con, &counter, DECADE), units);
+        assert_eq!(units_of_counter(&mut con, &counter, DECADE_FIELD), units);
     }
     assert_eq!(units_of_log(&mut con, "long"), 20_000 + 10 * calls);
     assert_agree(&primary, &replica);

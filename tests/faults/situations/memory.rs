@@ -9,23 +9,23 @@ use redis::{Cmd, Connection, ToRedisArgs, Value, cmd, from_redis_value_ref};
 
 use crate::support::random::{Numbers, effort, seeds};
 use crate::support::{
-    Server, at_least, error_text, eventually, info_number, line, reply, run, slide_log, slide_peek,
-    state,
+    DECADE, Server, at_least, error_text, eventually, info_number, line, reply, run, slide_log,
+    slide_peek, state,
 };
-use crate::units::{DECADE, FOUR_BUCKETS, units_of_counter, units_of_log};
+use crate::units::{FOUR_BUCKETS, units_of_counter, units_of_log};
 use crate::wire::{Stop, assert_agree, exec, five, receive, send, start_pair};
 
 /// Calls that are over their limit, on keys that are full.
 const LIMITED: [&str; 2] = [
     "SLIDE.LOG full:log 9 1d",
-    "SLIDE.COUNTER full:counter 9 315576000000 BUCKETS 4",
+    "SLIDE.COUNTER full:counter 9 315576000000ms BUCKETS 4",
 ];
 
 /// Calls that record, and how they are counted. The last goes to two keys.
 const RECORDING: [&str; 3] = [
     "SLIDE.LOG log 1000000000 1d",
-    "SLIDE.COUNTER counter 1000000000 315576000000 BUCKETS 4",
-    "SLIDE.ALL 2 pair:log pair:counter LOG 1000000000 1d COUNTER 1000000000 315576000000 BUCKETS 4",
+    "SLIDE.COUNTER counter 1000000000 315576000000ms BUCKETS 4",
+    "SLIDE.ALL 2 pair:log pair:counter LOG 1000000000 1d COUNTER 1000000000 315576000000ms BUCKETS 4",
 ];
 
 fn set(con: &mut Connection, name: &str, value: impl ToRedisArgs) {

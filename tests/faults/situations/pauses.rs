@@ -28,7 +28,7 @@ fn calls_wait_for_the_end_of_a_pause_and_are_decided_then() {
     let server = Server::start();
     let mut con = server.connect();
     let full = slide_log(&mut con, "log", &[(1, "300ms")], &[]);
-    let passes = now(&mut con) + full.retry_after + 1;
+    let passes = now(&mut con) + full.reset_after + 1;
     run::<()>(&mut con, "CLIENT", &["PAUSE", LONG, "WRITE"]);
     assert_eq!(slide_peek(&mut con, "new", &[(1, "1d")], &[]).remaining, 1);
 

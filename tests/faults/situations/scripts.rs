@@ -2,8 +2,10 @@
 
 use redis::{Connection, Value, cmd};
 
-use crate::support::{Server, Setup, eventually, line, run, slide_log, slide_peek};
-use crate::units::{DECADE, units_of_counter, units_of_log};
+use crate::support::{
+    DECADE, DECADE_FIELD, Server, Setup, eventually, line, run, slide_log, slide_peek,
+};
+use crate::units::{units_of_counter, units_of_log};
 use crate::wire::{assert_agree, receive, send, start_pair};
 
 /// Scripts count as slow after a ms: the server then takes orders from others.
@@ -168,6 +170,7 @@ fn errors_within_a_script_undo_nothing() {
         end
         try('SLIDE.LOG', KEYS[1], 10, '1d')
         try('SLIDE.LOG', KEYS[1], 'x', '1d')
+        try('SLIDE.LOG', KEYS[1], 10, 60)
         try('SLIDE.LOG', KEYS[2], 10, '1d')
         try('SLIDE.LOG', KEYS[3], 10, '1d')
         try('SLIDE.ALL', 2, KEYS[1], KEYS[2], 'LOG', 10, '1d', 'COUNTER', 10, '1d')
@@ -184,6 +187,7 @@ fn errors_within_a_script_undo_nothing() {
         [
             "none",
             "ERR",
+            "ERR",
             "WRONGTYPE",
             "ERR",
             "WRONGTYPE",
@@ -192,7 +196,7 @@ fn errors_within_a_script_undo_nothing() {
         ]
     );
     assert_eq!(units_of_log(&mut con, "log"), 3);
-    assert_eq!(units_of_counter(&mut con, "counter", DECADE), 1);
+    assert_eq!(units_of_counter(&mut con, "counter", DECADE_FIELD), 1);
 
     let script = "
         redis.call('SLIDE.LOG', KEYS[1], 10, '1d')

@@ -3,8 +3,8 @@
 use redis::{Connection, Value};
 
 use super::RECORDING;
-use crate::support::{Server, line, run, slide_log};
-use crate::units::{DECADE, units_of_counter, units_of_log};
+use crate::support::{DECADE_FIELD, Server, line, run, slide_log};
+use crate::units::{units_of_counter, units_of_log};
 use crate::wire::{assert_agree, exec, five, receive, send, start_pair};
 
 fn queue(con: &mut Connection, commands: &[&str]) {
@@ -24,7 +24,8 @@ fn a_call_that_cannot_be_queued_aborts_the_transaction() {
         "SLIDE.COUNTER new 5",
         "SLIDE.PEEK new 5",
         "SLIDE.REFUND new",
-        "SLIDE.REFUND new 1 1",
+        "SLIDE.LEASE new 5 1s",
+        "SLIDE.RELEASE new",
         "SLIDE.ALL 1 new LOG 5",
         "SLIDE.NONE new 5 1d",
     ] {
@@ -50,9 +51,9 @@ fn a_call_that_fails_leaves_the_others_of_its_transaction() {
         ("SLIDE.LOG log -5 1d", Err("ERR ")),
         ("SLIDE.LOG text 5 1d", Err("WRONGTYPE ")),
         ("SLIDE.COUNTER log 5 1d", Err("WRONGTYPE ")),
-        ("SLIDE.COUNTER counter 5 315576000000", Ok(4)),
+        ("SLIDE.COUNTER counter 5 315576000000ms", Ok(4)),
         (
-            "SLIDE.COUNTER counter 5 315576000000 BUCKETS 65",
+            "SLIDE.COUNTER counter 5 315576000000ms BUCKETS 65",
             Err("ERR "),
         ),
         ("SLIDE.LOG log 5 1d COST 2", Ok(1)),
@@ -61,7 +62,7 @@ fn a_call_that_fails_leaves_the_others_of_its_transaction() {
             Err("WRONGTYPE "),
         ),
         ("SLIDE.LOG log 5 1d COST 2", Ok(1)),
-        ("SLIDE.PEEK counter 5 315576000000 BUCKETS 0", Err("ERR ")),
+        ("SLIDE.PEEK counter 5 315576000000ms BUCKETS 0", Err("ERR ")),
         ("SLIDE.PEEK log 5 1d", Ok(1)),
     ];
     queue(&mut con, &commands.map(|(command, _)| command));
@@ -81,7 +82,7 @@ fn a_call_that_fails_leaves_the_others_of_its_transaction() {
         }
     }
     assert_eq!(units_of_log(&mut con, "log"), 4);
-    assert_eq!(units_of_counter(&mut con, "counter", DECADE), 1);
+    assert_eq!(units_of_counter(&mut con, "counter", DECADE_FIELD), 1);
     assert_agree(&primary, &replica);
 }
 

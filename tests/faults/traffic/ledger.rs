@@ -13,6 +13,7 @@ pub struct Ledger {
     forced: usize,
     peeked: usize,
     refunds: usize,
+    aged_refunds: usize,
     several_admitted: usize,
     several_limited: usize,
 }
@@ -22,19 +23,24 @@ impl Ledger {
     pub fn enter(&mut self, call: &Call, reply: &Value) {
         match &call.kind {
             Kind::Peek => self.peeked += 1,
-            Kind::Refund { key, .. } => {
+            Kind::Refund { key, aged, .. } => {
                 let taken: i64 = from_redis_value_ref(reply).expect("an integer");
                 self.usage[*key] -= taken;
-                self.refunds += usize::from(taken > 0);
+                let count = if *aged {
+                    &mut self.aged_refunds
+                } else {
+                    &mut self.refunds
+                };
+                *count += usize::from(taken > 0);
             }
-            Kind::Record { keys, cost, force } => {
+            Kind::Record { costs, force } => {
                 let limited = is_limited(reply);
                 if !limited || *force {
-                    for &key in keys {
-                        self.usage[key] += i64::from(*cost);
+                    for (key, cost) in costs {
+                        self.usage[*key] += i64::from(*cost);
                     }
                 }
-                self.count(limited, *force, keys.len() > 1);
+                self.count(limited, *force, costs.len() > 1);
             }
         }
     }
@@ -56,6 +62,7 @@ impl Ledger {
         self.forced += other.forced;
         self.peeked += other.peeked;
         self.refunds += other.refunds;
+        self.aged_refunds += other.aged_refunds;
         self.several_admitted += other.several_admitted;
         self.several_limited += other.several_limited;
     }
@@ -68,6 +75,7 @@ impl Ledger {
             self.forced,
             self.peeked,
             self.refunds,
+            self.aged_refunds,
             self.several_admitted,
             self.several_limited,
         ];

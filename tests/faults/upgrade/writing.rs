@@ -5,13 +5,15 @@ use std::fs;
 
 use redis::{Connection, pipe};
 
-use super::{fixtures, keys, load};
+use super::{fixtures, keys, leases, load};
 use crate::support::random::MOST;
-use crate::support::{Server, at_least, entries, eventually, line, now, run, wait_until};
-use crate::units::{DECADE, DECADE_MS};
+use crate::support::{
+    ALMOST_A_DECADE, ALMOST_A_DECADE_FIELD, DECADE, DECADE_FIELD, DECADE_MS, Server, at_least,
+    entries, eventually, line, now, run, wait_until,
+};
 
 /// A wrong date, beyond the end of all windows.
-const FAR_AHEAD: i64 = 2 * 315_576_000_000;
+const FAR_AHEAD: i64 = 2 * DECADE_MS;
 
 /// Entries of the long log, which no listpack takes.
 const LONG: u64 = 150;
@@ -37,21 +39,27 @@ fn expected() -> BTreeMap<String, String> {
         // The usage that the wrong date had and the call that met it.
         ("log:healed", "11:6".to_owned()),
         ("log:long", long.join(" ")),
-        ("counter:1", format!("{DECADE}=3:0")),
-        ("counter:10", format!("{DECADE}/10=9{}", zeros(10))),
-        ("counter:64", format!("{DECADE}/64=6{}", zeros(64))),
+        ("counter:1", format!("{DECADE_FIELD}=3:0")),
+        ("counter:10", format!("{DECADE_FIELD}/10=9{}", zeros(10))),
+        ("counter:64", format!("{DECADE_FIELD}/64=6{}", zeros(64))),
         (
             "counter:fields",
-            format!("315575999999=2:0 {DECADE}=2:0 {DECADE}/4=1{}", zeros(4)),
+            format!(
+                "{ALMOST_A_DECADE_FIELD}=2:0 {DECADE_FIELD}=2:0 {DECADE_FIELD}/4=1{}",
+                zeros(4)
+            ),
         ),
-        ("counter:refunded", format!("{DECADE}=5:0")),
+        ("counter:refunded", format!("{DECADE_FIELD}=5:0")),
         // 2^57 - 1
         (
             "counter:saturated",
-            format!("{DECADE}=144115188075855871:0"),
+            format!("{DECADE_FIELD}=144115188075855871:0"),
         ),
-        ("counter:healed", format!("{DECADE}=9:0")),
-        ("counter:healed10", format!("{DECADE}/10=7{}", zeros(10))),
+        ("counter:healed", format!("{DECADE_FIELD}=9:0")),
+        (
+            "counter:healed10",
+            format!("{DECADE_FIELD}/10=7{}", zeros(10)),
+        ),
     ]
     .map(|(key, content)| (key.to_owned(), content))
     .into()
@@ -138,21 +146,27 @@ fn write_counters(con: &mut Connection) {
     counter(con, "10", "BUCKETS 10 COST 4");
     counter(con, "10", "BUCKETS 10 COST 5 STRICT");
     counter(con, "64", "BUCKETS 64 COST 6");
-    counter(con, "fields", "1000 315575999999 COST 2");
+    counter(con, "fields", &format!("1000 {ALMOST_A_DECADE} COST 2"));
     counter(con, "fields", "BUCKETS 4");
     counter(con, "refunded", "COST 9");
     call(con, "SLIDE.REFUND counter:refunded 4");
     for _ in 0..17 {
         counter(con, "saturated", &format!("COST {MOST} FORCE"));
     }
-    let decades_from_0 = u64::try_from(now(con)).expect("a time") / DECADE_MS;
+    let decades_from_0 = now(con) / DECADE_MS;
     let wrong = decades_from_0 + 3;
-    call(con, &format!("HSET counter:healed {DECADE} {wrong}:4:3"));
+    call(
+        con,
+        &format!("HSET counter:healed {DECADE_FIELD} {wrong}:4:3"),
+    );
     counter(con, "healed", "COST 2");
     let counts = "0:0:1:0:2:0:0:3:0:0:0";
     call(
         con,
-        &format!("HSET counter:healed10 {DECADE}/10 {}:{counts}", wrong * 10),
+        &format!(
+            "HSET counter:healed10 {DECADE_FIELD}/10 {}:{counts}",
+            wrong * 10
+        ),
     );
     counter(con, "healed10", "BUCKETS 10");
 }
@@ -168,6 +182,7 @@ fn write_fixture() {
     );
     write_logs(&mut con);
     write_counters(&mut con);
+    leases::write(&mut con);
     assert_eq!(contents(&mut con), expected());
     run::<()>(&mut con, "SAVE", &[]);
     let file = fixtures().join(concat!(env!("CARGO_PKG_VERSION"), ".rdb"));

@@ -5,7 +5,7 @@ use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
-use slide_fuzz::targets::{arguments, counter_field, log_entry};
+use slide_fuzz::targets::{arguments, counter_field, lease, log_entry};
 
 fn folder(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -38,6 +38,11 @@ fn fields_of_counters_are_read_as_the_rules_say() {
 }
 
 #[test]
+fn leases_are_read_as_the_rules_say() {
+    replay("lease", lease::check);
+}
+
+#[test]
 fn entries_of_logs_are_read_as_the_rules_say() {
     replay("log_entry", log_entry::check);
 }
@@ -48,7 +53,7 @@ fn each_target_has_a_corpus_that_is_replayed() {
         let stem = |path: &PathBuf| path.file_stem().unwrap().to_str().unwrap().to_owned();
         paths.iter().map(stem).collect()
     };
-    let replayed = ["arguments", "counter_field", "log_entry"].map(str::to_owned);
+    let replayed = ["arguments", "counter_field", "lease", "log_entry"].map(str::to_owned);
     let replayed = BTreeSet::from(replayed);
     assert_eq!(names(inside(&folder("targets"))), replayed);
     assert_eq!(names(inside(&folder("corpus"))), replayed);

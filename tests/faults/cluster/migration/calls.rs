@@ -8,8 +8,7 @@ use redis::{Cmd, cmd};
 use super::{LIMIT, ROOMY, TAGS};
 use crate::cluster::nodes::{Cluster, Clustered};
 use crate::support::random::Numbers;
-use crate::support::slide;
-use crate::units::DECADE;
+use crate::support::{DECADE, slide};
 
 /// What is called of one tag, all of it in one slot.
 pub struct Keys {
@@ -45,8 +44,8 @@ impl Keys {
     }
 }
 
-pub fn pair_call(limit: u64) -> String {
-    format!("LOG {limit} 1d COUNTER {limit} {DECADE} BUCKETS 4")
+pub fn pair_call(limit: u64, cost: u64) -> String {
+    format!("LOG {limit} 1d COST {cost} COUNTER {limit} {DECADE} BUCKETS 4 COST {cost}")
 }
 
 /// The units of each key that the server said it has recorded, refunds taken off.
@@ -138,7 +137,7 @@ impl Tally {
 
     pub fn pair(&mut self, client: &mut Clustered, keys: &Keys) {
         let (limited, _) = client
-            .all(keys.pair(), &pair_call(LIMIT))
+            .all(keys.pair(), &pair_call(LIMIT, 1))
             .expect("the call gets through");
         for key in &keys.pair {
             self.count(key, limited, 1);

@@ -55,10 +55,7 @@ pub fn move_by_keys(
     // No call with these arguments is ever made but here: nothing of it may be recorded.
     let single = slide("SLIDE.LOG", &keys.log, &[(ROOMY, "1d")], &["COST", "1000"]);
     let pair = keys.pair.join(" ");
-    let pair = line(&format!(
-        "SLIDE.ALL 2 {pair} {} COST 1000",
-        pair_call(ROOMY)
-    ));
+    let pair = line(&format!("SLIDE.ALL 2 {pair} {}", pair_call(ROOMY, 1000)));
 
     let [source_id, target_id] = [id(source), id(target)];
     set_slot(&mut target_con, slot, &["IMPORTING", &source_id]);

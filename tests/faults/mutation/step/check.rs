@@ -2,10 +2,9 @@
 
 use redis::{Value, from_redis_value_ref};
 
-use super::{Case, Name, Seen, Step};
-use crate::mutation::content::Answer;
-use crate::support::oracle::grammar::Kind;
-use crate::support::oracle::{Call, Oracle, Reply, Shape};
+use super::{BESIDE, Case, KEY, Name, Seen, Step};
+use crate::mutation::content::{Answer, Kind};
+use crate::support::oracle::{Call, Oracle, Question, Reply, Shape};
 use crate::support::{all_replies, error_text};
 use crate::wire::five;
 
@@ -43,15 +42,13 @@ impl Step {
         }
         let windows = case.limits.windows();
         let windows = (self.name != Name::Refund).then_some(&windows[..]);
-        let answer = seen.content.answer(windows, case.limits.shape);
+        let answer = seen.content.answer(KEY, windows, case.limits.shape);
         match (&answer, &seen.result) {
             (Answer::Of(_), Err(error)) => panic!("{error}: {}", show()),
             (_, Err(error)) => {
-                let expected = match case.content.kind {
-                    Kind::Log => "ERR key holds a sorted set that SLIDE.LOG did not write",
-                    Kind::Counter => "ERR key holds a hash that SLIDE.COUNTER did not write",
-                };
-                assert_eq!(error_text(error), expected, "{}", show());
+                let expected = seen.content.foreign(self.name == Name::Peek);
+                let told = error_text(error);
+                assert!(expected.contains(&told.as_str()), "{told}: {}", show());
                 tally.foreign += 1;
             }
             (Answer::Foreign, Ok(_)) => panic!("no error: {}", show()),
@@ -90,7 +87,13 @@ impl Step {
     fn replied(&self, case: &Case, oracle: &mut Oracle, now: i64, reply: &Value) -> bool {
         let shape = case.limits.shape;
         match self.name {
-            Name::Refund => *reply == Value::Int(oracle.refund(self.cost).try_into().unwrap()),
+            Name::Refund => {
+                let taken = match self.age {
+                    None => oracle.refund(now, self.cost),
+                    Some(age) => oracle.refund_aged(now, self.cost, age),
+                };
+                *reply == Value::Int(taken.try_into().expect("less than 2^53"))
+            }
             Name::Peek => five(reply) == oracle.peek(now, self.call(), shape),
             Name::Call => five(reply) == oracle.call(now, self.call(), shape),
             Name::All => {
@@ -126,22 +129,29 @@ impl Step {
         let int = |number: u64| i64::try_from(number).expect("less than 2^53");
         let longest = self.tiers.iter().map(|tier| int(tier.1)).max();
         let longest = longest.expect("at least one tier");
-        matches!(reply.limited, 0 | 1)
+        let waits = match (reply.limited, reply.retry_after) {
+            (0, wait) => wait == 0,
+            (1, wait) => wait == -1 || (1..=2 * longest).contains(&wait),
+            _ => false,
+        };
+        waits
             && self.tiers.iter().any(|tier| int(tier.0) == reply.limit)
             && (0..=reply.limit).contains(&reply.remaining)
-            && (-1..=2 * longest).contains(&reply.retry_after)
             && (0..=2 * longest).contains(&reply.reset_after)
     }
 
     fn beside(&self, case: &Case, now: i64, recorded: bool) -> Reply {
         let limits = case.beside_limits;
-        let answer = case.beside.answer(Some(&limits.windows()), limits.shape);
+        let answer = case
+            .beside
+            .answer(BESIDE, Some(&limits.windows()), limits.shape);
         let Answer::Of(mut oracle) = answer else {
             panic!("the key beside is not good: {:?}", case.beside);
         };
         let call = Call {
             tiers: &limits.tiers,
-            ..self.call()
+            cost: self.cost_beside,
+            force: self.force,
         };
         judge(&mut oracle, now, call, limits.shape, recorded)
     }
@@ -171,7 +181,14 @@ impl Seen {
             return 0;
         }
         match &self.result {
-            Err(error) => assert!(error_text(error).starts_with("WRONGTYPE "), "{}", show()),
+            Err(error) => {
+                let told = error_text(error);
+                assert!(
+                    self.content.wrong_type().contains(&told),
+                    "{told}: {}",
+                    show()
+                );
+            }
             Ok(_) => panic!("no error: {}", show()),
         }
         1
@@ -187,6 +204,6 @@ fn judge(oracle: &mut Oracle, now: i64, call: Call, shape: Shape, recorded: bool
         };
         oracle.call(now, call, shape)
     } else {
-        oracle.refuse(now, call, shape)
+        oracle.refuse(now, Question::Limit(call, shape))
     }
 }

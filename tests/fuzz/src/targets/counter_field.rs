@@ -2,7 +2,7 @@
 //!
 //! The first line is the field's name, the second its value.
 
-use crate::limiter::counter::{Buckets, BucketLayout};
+use crate::limiter::counter::{BucketLayout, Buckets};
 use crate::oracle::stored;
 
 pub fn check(input: &[u8]) {
@@ -12,7 +12,7 @@ pub fn check(input: &[u8]) {
     };
     let layout = BucketLayout::parse(name);
     let as_numbers = layout.map(|layout| (layout.window().get(), layout.buckets()));
-    assert_eq!(as_numbers, stored::layout(name));
+    assert_eq!(as_numbers, stored::division(name));
     let Some(layout) = layout else {
         return;
     };

@@ -2,7 +2,8 @@
 //!
 //! The first eight bytes are the score, the others the member.
 
-use crate::limiter::log::Entry;
+use crate::limiter::log::member::spell;
+use crate::limiter::log::{Entry, Member};
 use crate::oracle::stored;
 
 pub fn check(input: &[u8]) {
@@ -10,18 +11,29 @@ pub fn check(input: &[u8]) {
         return;
     };
     let score = f64::from_le_bytes(*score);
-    let read = Entry::parse(score, member);
-    if let Some(entry) = read {
+    let read = entries(score, member);
+    if let Some(entries) = &read {
         assert_eq!(
-            entry.member().as_slice(),
-            member,
+            spell(entries).as_deref(),
+            Some(member),
             "it is not written as it was read"
         );
     }
-    let read = read.map(|entry| stored::Entry {
-        time: entry.time.as_millis(),
-        total: entry.total,
-        cost: entry.cost,
+    let read = read.map(|entries| {
+        let stored = |entry: &Entry| stored::Entry {
+            time: entry.time.as_millis(),
+            total: entry.total,
+            cost: entry.cost,
+        };
+        entries.iter().map(stored).collect()
     });
-    assert_eq!(read, stored::entry(member, score));
+    assert_eq!(read, stored::entries(member, score));
+}
+
+/// The entries of a member, the oldest first.
+fn entries(score: f64, member: &[u8]) -> Option<Vec<Entry>> {
+    let member = Member::read(score, member).ok()?;
+    let mut entries = member.entries().collect::<Result<Vec<_>, _>>().ok()?;
+    entries.reverse();
+    Some(entries)
 }

@@ -3,4 +3,5 @@
 
 pub mod arguments;
 pub mod counter_field;
+pub mod lease;
 pub mod log_entry;

@@ -1,0 +1,10 @@
+export type { Clause, CounterClause, CounterOptions, LeaseClause, LogClause } from "./clauses.js";
+export type { IORedis, NodeRedis, NodeRedisCluster, Redis, SendCommand } from "./connection.js";
+export { LimitError, SlideError } from "./errors.js";
+export { expressLimit, fastifyLimit, verdictOf, type ClausesOf, type LimitOptions } from "./http.js";
+export { apiKey, clientIp, ipKey, tagged } from "./keys.js";
+export { Lease } from "./lease.js";
+export { Slide, type CallOptions, type LeaseOptions, type SlideOptions, type Stats } from "./slide.js";
+export { SlideStore, type StoreOptions } from "./store.js";
+export type { Duration, Tier } from "./units.js";
+export { Verdict, type Source } from "./verdict.js";

@@ -1,0 +1,3 @@
+// CommonJS, as TypeScript sees it.
+import slide = require("redis-slide");
+export const key: string = slide.apiKey("secret");
