@@ -13,6 +13,8 @@ EFFORT  ?= full
 SECONDS ?= 60
 # How long `make test-long` goes on.
 MINUTES ?= 60
+# What `make package` builds for, by the names in scripts/package.d/targets.txt; empty: all.
+TARGETS ?=
 PREFIX  ?= /usr/local
 DESTDIR ?=
 
@@ -27,7 +29,7 @@ SHAREDIR  := $(PREFIX)/share/slide
 .DEFAULT_GOAL := help
 # The targets share target/ and the machine's ports: one at a time, even with -j.
 .NOTPARALLEL:
-.PHONY: help setup build run test test-unit test-servers test-examples test-clients test-faults test-long fuzz lint accuracy bench bench-guard demo package test-package test-docs install clean
+.PHONY: help setup build run test test-unit test-servers test-examples test-clients test-faults test-long fuzz lint accuracy bench bench-guard demo package test-package test-image test-docs install clean
 
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -118,14 +120,20 @@ demo: ## Watch a fixed window and SLIDE.LOG get the same bursts, for 24 seconds
 	@$(MAKE) --no-print-directory build
 	@cargo run --release --locked --quiet --example demo
 
-package: ## Pack what `make build` makes: a tarball and a Debian package in dist/
+package: ## Build for x86_64 and aarch64, glibc and musl, and pack: dist/ (TARGETS="x86_64-gnu" narrows it)
 	@scripts/need-rust
-	@scripts/setup-system
-	@$(MAKE) --no-print-directory build
-	@scripts/package
+	@scripts/setup-system package
+	@scripts/package dist $(TARGETS)
 
-test-package: ## Test what `make package` made: install, load, call, remove (root, or sudo)
-	@scripts/test-package
+test-package: ## Test what `make package` made, each module in a server of its kind (root, or sudo)
+	@scripts/need-rust
+	@scripts/setup-system test-package
+	@scripts/setup-servers $(LOADING)
+	@scripts/test-package dist $(LOADING)
+
+test-image: ## Build images with what `make package` made and run them (root; no daemon)
+	@scripts/setup-system image
+	@scripts/test-image dist
 
 test-docs: ## Run what docs/ shows, and examples/prometheus, and compare the replies
 	@$(MAKE) --no-print-directory setup build

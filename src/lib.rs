@@ -33,10 +33,15 @@ const fn number(digits: &str) -> i32 {
 }
 
 /// The server's allocator, so that the module's memory counts as the server's.
-#[cfg(not(test))]
+#[cfg(all(not(test), not(target_env = "musl")))]
 type Allocator = redis_module::alloc::RedisAlloc;
-#[cfg(not(test))]
+#[cfg(all(not(test), not(target_env = "musl")))]
 const ALLOCATOR: Allocator = redis_module::alloc::RedisAlloc;
+/// The same, aligned: servers built against musl may align by 8.
+#[cfg(all(not(test), target_env = "musl"))]
+type Allocator = server::AlignedAlloc;
+#[cfg(all(not(test), target_env = "musl"))]
+const ALLOCATOR: Allocator = server::AlignedAlloc;
 /// Outside a server there is no allocator of the server's.
 #[cfg(test)]
 type Allocator = std::alloc::System;
@@ -70,6 +75,8 @@ fn register(loading: Loading<'_>) -> Result<(), String> {
     loading.command::<commands::Refund>()?;
     loading.command::<commands::Release>()?;
     loading.command::<commands::All>()?;
+    #[cfg(feature = "test-panic")]
+    loading.command::<commands::Panic>()?;
     loading.switch("enforce", &ENFORCE)
 }
 

@@ -9,6 +9,8 @@ mod counter;
 mod headers;
 mod lease;
 mod log;
+#[cfg(feature = "test-panic")]
+mod panic;
 mod peek;
 mod refund;
 mod release;
@@ -17,6 +19,8 @@ pub use all::All;
 pub use counter::Counter;
 pub use lease::Lease;
 pub use log::Log;
+#[cfg(feature = "test-panic")]
+pub use panic::Panic;
 pub use peek::Peek;
 pub use refund::Refund;
 pub use release::Release;

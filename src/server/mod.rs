@@ -3,6 +3,8 @@
 //! Everything above it works with typed keys that close themselves, byte slices that live as long
 //! as the command, and errors that know their own words.
 
+#[cfg(any(test, target_env = "musl"))]
+mod aligned;
 mod api;
 mod args;
 mod command;
@@ -24,6 +26,8 @@ mod spec;
 mod unload;
 mod writes;
 
+#[cfg(all(not(test), target_env = "musl"))]
+pub use aligned::AlignedAlloc;
 pub use args::Args;
 pub use command::Command;
 pub use context::Context;
