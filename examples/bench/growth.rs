@@ -131,9 +131,13 @@ impl Curve {
     fn batches(&self, words: &Words, place: u64) -> Vec<Batch> {
         let (count, calls) = ((self.keys)(place), (self.calls)(place));
         let keys = keys(self.prefix, count as usize);
-        let key = |call: u64| match self.scattered {
-            true => &keys[(scrambled(call) % count) as usize],
-            false => &keys[(call % count) as usize],
+        let key = |call: u64| {
+            let turn = if self.scattered {
+                scrambled(call)
+            } else {
+                call
+            };
+            &keys[(turn % count) as usize]
         };
         let lines = (0..calls).map(|call| (self.call)(words, key(call), place));
         let lines: Vec<String> = lines.collect();
