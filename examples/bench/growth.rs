@@ -132,12 +132,12 @@ impl Curve {
         let (count, calls) = ((self.keys)(place), (self.calls)(place));
         let keys = keys(self.prefix, count as usize);
         let key = |call: u64| {
-            let place = if self.scattered {
+            let turn = if self.scattered {
                 scrambled(call)
             } else {
                 call
             };
-            &keys[(place % count) as usize]
+            &keys[(turn % count) as usize]
         };
         let lines = (0..calls).map(|call| (self.call)(words, key(call), place));
         let lines: Vec<String> = lines.collect();

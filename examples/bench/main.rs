@@ -19,6 +19,7 @@
 
 mod bounds;
 mod callgrind;
+mod counted;
 #[path = "../shared/drawing.rs"]
 mod drawing;
 mod growth;
@@ -26,6 +27,7 @@ mod guard;
 mod host;
 mod hot;
 mod memory;
+mod others;
 mod page;
 mod plot;
 mod propagation;
@@ -110,7 +112,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         ["count", folder] => {
             let mut results = Results::default();
-            guard::count(&mut results)?;
+            counted::count(&mut results)?;
             Ok(results.save(&file(Path::new(folder), COUNTS))?)
         }
         ["guard", baseline] => guard::run(Path::new(baseline), false),

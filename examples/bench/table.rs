@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::bounds::{BOUNDS, OTHERS};
+use crate::bounds::BOUNDS;
+use crate::others::OTHERS;
 use crate::results::Results;
 
 /// A figure, and what it may be at most.
@@ -15,6 +16,27 @@ pub struct Line {
     /// Why it is more than the bound where it is.
     pub why: &'static str,
 }
+
+/// A ratio of two figures, by their names; with a bound and the reason why it may not be met, or without.
+macro_rules! ratio {
+    ($what:expr, $of:expr, $to:expr) => {
+        Line {
+            what: $what,
+            value: |results| results.ratio($of.as_ref(), $to.as_ref()),
+            bound: |_| None,
+            ratio: true,
+            why: "",
+        }
+    };
+    ($what:expr, $of:expr, $to:expr, $bound:expr, $why:expr) => {
+        Line {
+            bound: |_| Some($bound),
+            why: $why,
+            ..ratio!($what, $of, $to)
+        }
+    };
+}
+pub(crate) use ratio;
 
 impl Line {
     /// The figure, and whether it keeps its bound, as text.

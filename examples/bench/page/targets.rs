@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::{Cells, table};
-use crate::bounds::{BOUNDS, OTHERS};
-use crate::guard::{self, COUNTED};
+use crate::bounds::BOUNDS;
+use crate::counted::{self, COUNTED};
+use crate::others::OTHERS;
 use crate::results::Results;
 use crate::table::Line;
 
@@ -79,9 +80,9 @@ command, opens the key, reads and writes its value, propagates the effects and s
     for counting in &COUNTED {
         let Some(peer) = counting.peer else { continue };
         let number = |name: String| counts.number(&name).unwrap_or(f64::NAN);
-        let all = number(guard::in_all(counting.name));
-        let own = number(guard::own(counting.name));
-        let peer_all = number(guard::in_all(peer));
+        let all = number(counted::in_all(counting.name));
+        let own = number(counted::own(counting.name));
+        let peer_all = number(counted::in_all(peer));
         let _ = writeln!(
             text,
             "| {} | {all:.0} | {own:.0} | {peer} | {:.2} | {:.2} |",

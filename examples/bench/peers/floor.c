@@ -30,7 +30,7 @@ enum { SKIP_COMMAND_VALIDATION = 1 << 4 }; // Valkey's
 
 // X(result, name, arguments)
 #define API(X)                                                                                          \
-    X(int, SetModuleAttribs, (Ctx *, const char *, int, int))                                           \
+    X(void, SetModuleAttribs, (Ctx *, const char *, int, int))                                          \
     X(void, SetModuleOptions, (Ctx *, int))                                                             \
     X(int, CreateCommand, (Ctx *, const char *, Command *, const char *, int, int, int))                \
     X(Info *, GetServerInfo, (Ctx *, const char *))                                                     \
@@ -239,8 +239,7 @@ int RedisModule_OnLoad(Ctx *ctx, String **argv, int argc) {
         return ERROR;
     API(GET)
     get("RedisModule_CachedMicroseconds", &CachedMicroseconds);
-    if (SetModuleAttribs(ctx, "floor", 1, 1) != OK)
-        return ERROR;
+    SetModuleAttribs(ctx, "floor", 1, 1);
     SetModuleOptions(ctx, NO_IMPLICIT_SIGNAL_MODIFIED | HANDLE_REPL_ASYNC_LOAD |
                               (is_valkey(ctx) ? SKIP_COMMAND_VALIDATION : 0));
     static const char fixed[] = "29500000:1234:0";
