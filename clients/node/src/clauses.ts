@@ -1,4 +1,4 @@
-import { count, duration, text, type Duration, type Tier } from "./units.js";
+import { count, duration, onlyFields, text, type Duration, type Tier } from "./units.js";
 
 export interface LogClause {
   key: string;
@@ -38,9 +38,12 @@ export type Clause = LogClause | CounterClause | LeaseClause;
 export function words(clause: Clause): string[] {
   text("key", clause.key);
   if ("lease" in clause) {
+    onlyFields("a lease's clause", clause, ["key", "lease", "ttl", "id"]);
     return ["LEASE", count("limit", clause.lease), duration("ttl", clause.ttl), text("id", clause.id)];
   }
   const cost = ["COST", count("cost", costOf(clause))];
+  if ("log" in clause) onlyFields("a log's clause", clause, ["key", "log", "cost"]);
+  else onlyFields("a counter's clause", clause, ["key", "counter", "cost", "buckets", "strict"]);
   if ("log" in clause) return ["LOG", ...tierWords(clause.log), ...cost];
   return ["COUNTER", ...tierWords(clause.counter), ...cost, ...counterWords(clause)];
 }

@@ -13,7 +13,7 @@ import { LimitError } from "./errors.js";
 import { Guard } from "./guard.js";
 import { Lease } from "./lease.js";
 import { Memory } from "./memory.js";
-import { count, milliseconds, text, type Duration, type Tier } from "./units.js";
+import { count, milliseconds, onlyFields, text, type Duration, type Tier } from "./units.js";
 import { read, unavailable, Verdict, type Question } from "./verdict.js";
 
 export interface SlideOptions {
@@ -77,18 +77,27 @@ export class Slide {
   }
 
   /** Counts exactly: for users with accounts, and quotas. */
-  log(key: string, tiers: readonly Tier[], { cost, force }: CallOptions = {}): Promise<Verdict> {
+  async log(key: string, tiers: readonly Tier[], options: CallOptions = {}): Promise<Verdict> {
+    onlyFields("options", options, ["cost", "force"]);
+    const { cost, force } = options;
     return this.#decide([{ key, log: tiers, cost }], { force });
   }
 
   /** Counts approximately in a small key: for many callers. */
-  counter(key: string, tiers: readonly Tier[], options: CallOptions & CounterOptions = {}): Promise<Verdict> {
+  async counter(
+    key: string,
+    tiers: readonly Tier[],
+    options: CallOptions & CounterOptions = {},
+  ): Promise<Verdict> {
+    onlyFields("options", options, ["cost", "force", "buckets", "strict"]);
     const { force, ...rest } = options;
     return this.#decide([{ key, counter: tiers, ...rest }], { force });
   }
 
   /** Checks several keys and records in all of them or in none. In a cluster their hash tags are the same. */
-  all(clauses: readonly Clause[], { force }: { force?: boolean } = {}): Promise<Verdict> {
+  async all(clauses: readonly Clause[], options: { force?: boolean } = {}): Promise<Verdict> {
+    onlyFields("options", options, ["force"]);
+    const { force } = options;
     return this.#decide(clauses, { force, all: true });
   }
 
@@ -97,6 +106,7 @@ export class Slide {
    * A place whose holder dies comes back by itself after `ttl`.
    */
   async lease(key: string, limit: number, ttl: Duration, options: LeaseOptions = {}): Promise<Lease> {
+    onlyFields("options", options, ["id", "force"]);
     const clause = { key, lease: limit, ttl, id: options.id ?? randomUUID() };
     const verdict = await this.#decide([clause], { force: options.force });
     // A place that was forced is taken, although it is over the limit.
@@ -136,8 +146,10 @@ export class Slide {
   async peek(
     key: string,
     tiers: readonly Tier[],
-    { cost = 1, lease = false, ...counter }: { cost?: number; lease?: boolean } & CounterOptions = {},
+    given: { cost?: number; lease?: boolean } & CounterOptions = {},
   ): Promise<Verdict> {
+    onlyFields("options", given, ["cost", "lease", "buckets", "strict"]);
+    const { cost = 1, lease = false, ...counter } = given;
     const options = lease ? [] : ["COST", count("cost", cost), ...counterWords(counter), "HEADERS"];
     const call = ["SLIDE.PEEK", text("key", key), ...tierWords(tiers), ...options];
     const question = { keys: [key], costs: [0], all: false, force: false, sentAt: performance.now() };

@@ -32,6 +32,17 @@ export function count(name: string, value: number): string {
   return String(value);
 }
 
+/** Checks that an object has no other fields, so that a misspelt one, or a bare number, is not passed over in silence. */
+export function onlyFields(name: string, given: object, fields: readonly string[]): void {
+  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+    throw new TypeError(`${name} must be an object such as { ${fields[0]}: … }, got ${JSON.stringify(given)}`);
+  }
+  const unknown = Object.keys(given).find((field) => !fields.includes(field));
+  if (unknown !== undefined) {
+    throw new TypeError(`${name} must have no fields but ${fields.join(", ")}, got ${JSON.stringify(unknown)}`);
+  }
+}
+
 export function text(name: string, value: string): string {
   if (typeof value !== "string" || value === "") {
     throw new TypeError(`${name} must be a string that is not empty, got ${JSON.stringify(value)}`);
