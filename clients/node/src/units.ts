@@ -35,11 +35,15 @@ export function count(name: string, value: number): string {
 /** Checks that an object has no other fields, so that a misspelt one, or a bare number, is not passed over in silence. */
 export function onlyFields(name: string, given: object, fields: readonly string[]): void {
   if (typeof given !== "object" || given === null || Array.isArray(given)) {
-    throw new TypeError(`${name} must be an object such as { ${fields[0]}: … }, got ${JSON.stringify(given)}`);
+    throw new TypeError(
+      `${name} must be an object such as { ${fields[0]}: … }, got ${JSON.stringify(given)}`,
+    );
   }
   const unknown = Object.keys(given).find((field) => !fields.includes(field));
   if (unknown !== undefined) {
-    throw new TypeError(`${name} must have no fields but ${fields.join(", ")}, got ${JSON.stringify(unknown)}`);
+    throw new TypeError(
+      `${name} must have no fields but ${fields.join(", ")}, got ${JSON.stringify(unknown)}`,
+    );
   }
 }
 
