@@ -33,6 +33,7 @@ pub fn judge_and_record(
     let over = call.is_over();
     let record = is_recorded(ctx, over, force, call.needs_memory())?;
     let answer = settle(now, with_headers, call, record);
+    // Asked, and passed on as it is: `?` here would copy it.
     if answer.is_ok() {
         call.commit();
         count(calls, over, force && call.records());

@@ -4,6 +4,8 @@
 //! draft-ietf-httpapi-ratelimit-headers-10, in structured fields (RFC 9651). Seconds are rounded up, so
 //! that a client that waits for so long is not early.
 
+use std::collections::HashMap;
+
 use crate::limiter::tier::Tier;
 use crate::limiter::units::{Millis, Timestamp};
 use crate::limiter::verdict::{Outlook, Verdict, Wait};
@@ -76,18 +78,17 @@ fn reported_key(over: bool, keys: &[KeyState]) -> Option<&KeyState> {
 
 /// `RateLimit-Policy` and `RateLimit`, which list every tier.
 fn policies(outlooks: &[&Outlook]) -> [Header; 2] {
-    let mut names: Vec<String> = Vec::new();
+    let mut given: HashMap<String, u32> = HashMap::new();
     let mut quotas = Vec::new();
     let mut remainders = Vec::new();
     for outlook in outlooks {
         let base = policy_name(&outlook.tier);
-        let earlier = names.iter().filter(|name| **name == base).count();
-        let name = if earlier == 0 {
-            format!("\"{base}\"")
-        } else {
-            format!("\"{base}-{}\"", earlier + 1)
+        let place = given.entry(base.clone()).or_default();
+        *place += 1;
+        let name = match *place {
+            1 => format!("\"{base}\""),
+            place => format!("\"{base}-{place}\""),
         };
-        names.push(base);
         let quota = field_integer(outlook.tier.limit.get());
         let window = seconds(Millis::new(outlook.tier.window.get()));
         quotas.push(format!("{name};q={quota};w={}", field_integer(window)));

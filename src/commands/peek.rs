@@ -46,7 +46,9 @@ impl Command for Peek {
                 let mut call = LeaseCall::peek(&mut key, now, limit)?;
                 settle(now, false, &mut call, false)?
             }
-            Holds::SortedSet if options.name_a_shape() => {
+            Holds::SortedSet
+                if options.name_a_shape() && kind_of(&mut key) == Some(limiter::Kind::Log) =>
+            {
                 return Err(Error::CounterOption);
             }
             Holds::Hash => {

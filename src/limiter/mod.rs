@@ -96,7 +96,9 @@ pub trait Call {
     fn records(&self) -> bool;
 
     /// Whether recording takes memory that the store does not use yet.
-    fn needs_memory(&self) -> bool;
+    fn needs_memory(&self) -> bool {
+        self.records()
+    }
 
     /// Whether the dates lay too far in the future, so that [`Call::commit`] writes in any case.
     fn is_healed(&self) -> bool;

@@ -144,7 +144,7 @@ impl Display for Error {
                 out.write_str("ERR BUCKETS and STRICT are for counters, and the key holds a log")
             }
             Self::MoreThanOneLimit => out.write_str(
-                "ERR key holds leases, of which SLIDE.PEEK takes one limit, any window, and no options",
+                "ERR key holds leases: SLIDE.PEEK then takes one limit with any window, and no options",
             ),
             Self::NoKey => out.write_str("ERR key must be given, got nothing"),
             Self::WrongType => {

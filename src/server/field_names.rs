@@ -43,7 +43,7 @@ pub(super) fn forget() {
 
 fn free(name: &mut Option<(BucketLayout, *mut RedisModuleString)>) {
     if let Some((_, name)) = name.take() {
-        // SAFETY: the string is ours, and nothing points to it any more.
+        // SAFETY: the string is ours; freeing it gives up our reference only.
         unsafe { api!(RedisModule_FreeString(LASTING, name)) };
     }
 }

@@ -43,7 +43,7 @@ impl<'a> ModuleString<'a> {
 
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the string lives as long as `self` and nobody else holds it.
+        // SAFETY: the string lives as long as `self` and nobody changes it.
         unsafe { bytes_of(self.raw) }
     }
 }

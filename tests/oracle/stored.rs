@@ -70,7 +70,9 @@ pub fn entries(member: &[u8], score: f64) -> Option<Vec<Entry>> {
     let parts: Vec<&[u8]> = member.split(|&byte| byte == b':').collect();
     let (total, cost, earlier) = match parts[..] {
         [total, cost] => (total, cost, Vec::new()),
-        [total, cost, earlier] if !earlier.is_empty() => (total, cost, numbers(earlier)?),
+        [total, cost, earlier] if (1..=1024).contains(&earlier.len()) => {
+            (total, cost, numbers(earlier)?)
+        }
         _ => return None,
     };
     let mut entries = vec![Entry {

@@ -175,10 +175,6 @@ impl<S: CounterStore> Call for CounterCall<'_, S> {
         self.cost.get() > 0
     }
 
-    fn needs_memory(&self) -> bool {
-        self.records()
-    }
-
     fn is_healed(&self) -> bool {
         self.fields.any(|field| field.healed)
     }

@@ -41,7 +41,7 @@ pub fn refund_aged<S: CounterStore>(
         let told = timeline.bucket_at(recorded.told).unwrap_or(0);
         let kept = buckets.oldest_index()..=buckets.index();
         let forward = told.max(*kept.start())..=last.min(*kept.end());
-        let back = first.max(*kept.start())..told.min(kept.end() + 1);
+        let back = first.max(*kept.start())..told.min(kept.end().saturating_add(1));
         let mut wanted = units.get();
         for index in forward.chain(back.rev()) {
             wanted -= buckets.take_back_from(index, wanted);
@@ -57,16 +57,18 @@ fn refund_each<S: CounterStore>(
 ) -> Result<u64, Foreign> {
     let phase = store.phase();
     let mut most = 0;
-    for (layout, mut buckets) in store.read_all()? {
-        let timeline = Timeline::new(layout, phase);
+    let mut fields = store.read_all()?;
+    fields.retain_mut(|(layout, buckets)| {
+        let timeline = Timeline::new(*layout, phase);
         if timeline.expires_at(buckets.index()) <= now {
-            continue;
+            return false;
         }
-        let taken = take(timeline, &mut buckets);
-        if taken > 0 {
-            store.write(layout, &buckets);
-        }
+        let taken = take(timeline, buckets);
         most = most.max(taken);
+        taken > 0
+    });
+    for (layout, buckets) in &fields {
+        store.write(*layout, buckets);
     }
     Ok(most)
 }

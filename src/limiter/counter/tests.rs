@@ -218,3 +218,16 @@ fn a_clock_fault_cuts_the_expiry_and_nothing_else_does() {
     play(&mut store, 6_000, &tiers, CLASSIC, cost(10), false);
     assert_eq!(store.expiry, None);
 }
+
+/// No counter writes such an index, and a hash can hold it all the same.
+#[test]
+fn a_refund_at_the_end_of_time_takes_what_is_there() {
+    let mut store = CounterMemory::default();
+    let value = format!("{}:7:0", u64::MAX);
+    store.fields.insert(b"60000".to_vec(), value.into_bytes());
+    let now = Timestamp::from_millis(1_767_323_045_000);
+    let units = std::num::NonZeroU64::new(5).unwrap();
+    let recorded = RecordedAt::ago(now, Age::new(0).unwrap());
+    assert_eq!(refund_aged(&mut store, units, now, recorded), Ok(0));
+    assert_eq!(refund(&mut store, units, now), Ok(5));
+}

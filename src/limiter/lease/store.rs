@@ -62,8 +62,8 @@ pub trait LeaseStore {
     /// Removes the leases of these ids, one or more, all of which are there.
     fn remove(&mut self, ids: &[&LeaseId]);
 
-    /// Removes the earliest leases that have ended at `now`, `most` of them, of which there is at least
-    /// one, and a later lease.
+    /// Removes up to `most` of the leases that have ended by `now`, the earliest first. At least one has
+    /// ended, and at least one has not.
     fn remove_ended(&mut self, now: Timestamp, most: usize);
 
     /// When the leases will be gone, if that is known.

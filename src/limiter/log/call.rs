@@ -75,10 +75,6 @@ impl<S: SortedSet> Call for LogCall<'_, S> {
         self.cost.get() > 0
     }
 
-    fn needs_memory(&self) -> bool {
-        self.records()
-    }
-
     fn is_healed(&self) -> bool {
         self.moment.healed
     }

@@ -7,6 +7,10 @@ use crate::limiter::decimal;
 use crate::limiter::lease::Lease;
 use crate::limiter::units::{Millis, Timestamp};
 
+/// The longest list of earlier entries that is read, in bytes: several times what a log writes, and short
+/// enough that no call is held up by what somebody else wrote.
+const MOST_EARLIER: usize = 1024;
+
 /// A member that has been read as far as its newest entry.
 #[derive(Clone, Copy, Debug)]
 pub struct Member<'m> {
@@ -40,7 +44,7 @@ impl<'m> Member<'m> {
         let cost = decimal::take(&mut rest)?;
         let earlier = match rest {
             [] => rest,
-            [b':', earlier @ ..] if !earlier.is_empty() => earlier,
+            [b':', earlier @ ..] if (1..=MOST_EARLIER).contains(&earlier.len()) => earlier,
             _ => return None,
         };
         (1..=MAX_USAGE).contains(&cost).then_some(Self {

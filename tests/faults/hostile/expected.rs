@@ -129,7 +129,7 @@ fn fault_of_peek(asks: &Asks, words: usize, holds: Holds) -> Option<Fault> {
     let has_options = words > 1 + 2 * tiers.len();
     match holds {
         Holds::Leases if tiers.len() > 1 || has_options => Some(exactly(
-            "ERR key holds leases, of which SLIDE.PEEK takes one limit, any window, and no options",
+            "ERR key holds leases: SLIDE.PEEK then takes one limit with any window, and no options",
         )),
         Holds::Leases => None,
         // Which of two faults comes first is not said.

@@ -152,8 +152,8 @@ impl Content {
     /// call.
     pub fn foreign(&self, by_peek: bool) -> Vec<&'static str> {
         const LEASES: &str = "ERR key holds leases, SLIDE.LOG did not write it";
-        const PEEKED_LEASES: &str = "ERR key holds leases, of which SLIDE.PEEK takes one limit, \
-                                     any window, and no options";
+        const PEEKED_LEASES: &str = "ERR key holds leases: SLIDE.PEEK then takes one limit with any \
+             window, and no options";
         const LOG: &str = "ERR key holds a sorted set that SLIDE.LOG did not write";
         let has_lease = || {
             let mut members = self.members().into_iter();

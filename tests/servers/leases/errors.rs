@@ -100,7 +100,7 @@ fn each_kind_of_key_is_named() {
     let log = "ERR key holds a log, SLIDE.LEASE did not write it";
     let counter = "WRONGTYPE key holds a SLIDE.COUNTER, SLIDE.LEASE needs a sorted set";
     let peek =
-        "ERR key holds leases, of which SLIDE.PEEK takes one limit, any window, and no options";
+        "ERR key holds leases: SLIDE.PEEK then takes one limit with any window, and no options";
     for (call, error) in [
         ("SLIDE.LOG leases 5 60s", leases),
         ("SLIDE.LOG leases 5 60s COST 0", leases),
