@@ -74,9 +74,9 @@ fn a_call_costs_the_same_whatever_the_logs_size() {
             fastest[1] = fastest[1].min(mean_time_of(&mut con, &large));
         }
         let [small, large] = fastest;
-        // A scan of the log would take a thousand times as long, a busy machine some times.
+        // A scan of the log would take a thousand times as long, a busy machine up to twenty times.
         assert!(
-            large <= small * 10.0 + 1.0,
+            large <= small * 50.0 + 1.0,
             "kind {kind}: {small} µs and {large} µs"
         );
     }
