@@ -174,7 +174,7 @@ fn trimming_rides_along_with_few_calls() {
         fill.arg(old + entry).arg(format!("{entry}:1"));
     }
     fill.query::<i64>(&mut con).unwrap();
-    let trimmed = |con: &mut Connection| info_number(con, "slide", "slide_trimmed_entries");
+    let trimmed = |con: &mut redis::Connection| info_number(con, "slide", "slide_trimmed_entries");
     let (mut trims, mut gone) = (0, 0);
     let calls = 320;
     for _ in 0..calls {
